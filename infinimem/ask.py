@@ -1,0 +1,86 @@
+"""From a question to evidence. Without a model there is no answer, but there are its sources, best first."""
+
+from __future__ import annotations
+
+import time as clock_time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from infinimem.model import Filter, Hit, Span, Usage
+
+
+class Searching(Protocol):
+    """What a reader asks the index."""
+
+    def search(self, query: str, k: int, filter: Filter) -> Sequence[Hit]:
+        """Entries, best first."""
+        ...
+
+    def missing(self, query: str) -> bool:
+        """Whether no content word of the query occurs anywhere."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A piece of memory that bears on the question. `span` is 1-based and inclusive, as an editor counts."""
+
+    topic: str
+    span: Span
+    text: str
+    seqs: tuple[int, ...]
+    path: str = ""
+    headings: tuple[str, ...] = ()
+    time: str = ""
+    source: str = ""
+    retired: str = ""
+    score: float = 0.0
+
+    @property
+    def place(self) -> str:
+        """`topic:line`, as citations name it."""
+        return f"{self.topic}:{self.span.start}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What memory says. `text` is "" when no model wrote an answer; `found` is False for *not in memory*."""
+
+    text: str
+    found: bool
+    evidence: tuple[Evidence, ...]
+    citations: tuple[str, ...] = ()
+    rounds: tuple[str, ...] = ()
+    stop: str = ""
+    reader: str = "bm25"
+    fallback: bool = False
+    usage: Usage = Usage()
+
+
+def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:
+    """The bm25 reader: search, no model. Evidence is empty when no content word of the question occurs."""
+    started = clock_time.monotonic()
+    hits = [] if index.missing(question) else index.search(question, k, filter)
+    usage = Usage(seconds=clock_time.monotonic() - started)
+    evidence = tuple(evidence_of(hit) for hit in hits)
+    citations = tuple(piece.place for piece in evidence)
+    stop = "evidence" if evidence else "no content word of the question occurs"
+    return Answer("", bool(evidence), evidence, citations, stop=stop, usage=usage)
+
+
+def evidence_of(hit: Hit) -> Evidence:
+    """A hit as evidence."""
+    unit = hit.unit
+    return Evidence(
+        unit.topic,
+        Span(unit.line, unit.stop),
+        unit.text,
+        unit.seqs,
+        unit.path,
+        unit.headings,
+        unit.time or unit.observed[:10],
+        unit.source,
+        unit.retired,
+        hit.score,
+    )

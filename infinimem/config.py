@@ -1,0 +1,208 @@
+"""Settings: what each means, its default, and where its value came from.
+
+flag > `INFINIMEM_*` environment > the user's configuration > the library's `infinimem.yaml` > default.
+The library's file travels with `git clone`, so it may hold only thresholds, language and retention:
+never an endpoint, a key, a prompt or a command.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infinimem.errors import BadInput
+
+Value = int | float | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `kind` says how a text becomes its value; `in_library` whether infinimem.yaml may set it."""
+
+    name: str
+    default: Value
+    kind: str
+    about: str
+    in_library: bool = True
+    choices: tuple[str, ...] = ()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "flush.max_tokens", 5000, "count", "CURRENT is due for a flush at this size"
+    ),  # Infini Memory 4.1
+    Setting(
+        "flush.max_age",
+        3600.0,
+        "duration",
+        "CURRENT is due when its oldest entry is older (90s, 30m, 1h, 2d)",
+    ),
+    Setting("flush.planner", "auto", "choice", "who plans a flush", choices=("auto", "lexical", "model")),
+    Setting(
+        "split.max_tokens", 5000, "count", "a topic document over this size is split"
+    ),  # Infini Memory 4.1
+    Setting(
+        "merge.max_tokens", 1000, "count", "topic documents under this size may be merged"
+    ),  # Infini Memory 4.1
+    Setting("gate.supersede", 0.9, "share", "least confidence to retire an entry for another"),  # All-Mem
+    Setting("gate.join", 0.9, "share", "least confidence to join entries into one line"),
+    Setting("gate.split", 0.9, "share", "least confidence to split a document"),  # All-Mem
+    Setting("gate.merge", 0.9, "share", "least confidence to merge documents"),  # All-Mem
+    Setting("language", "english", "language", "stems and stop words of Latin-script text"),
+    Setting("ask.k", 8, "count", "pieces of evidence that `ask` shows"),
+)
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+LANGUAGES = (
+    "arabic armenian basque catalan danish dutch english esperanto estonian finnish french german greek hindi "
+    "hungarian indonesian irish italian lithuanian nepali norwegian porter portuguese romanian russian serbian "
+    "spanish swedish tamil turkish yiddish"
+).split()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The effective settings and, for each, where its value came from."""
+
+    values: Mapping[str, Value]
+    origins: Mapping[str, str]
+
+    def count(self, name: str) -> int:
+        """A whole number."""
+        return int(self.values[name])
+
+    def number(self, name: str) -> float:
+        """A number: a share, or seconds."""
+        return float(self.values[name])
+
+    def text(self, name: str) -> str:
+        """A word."""
+        return str(self.values[name])
+
+
+def user_config() -> Path:
+    """Where the user's own configuration lies."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".config") / "infinimem" / "config.yaml"
+
+
+def load_settings(library: Path | None = None, flags: Mapping[str, Value] | None = None) -> Settings:
+    """The effective settings. An unknown key or an impossible value is a `BadInput` naming file and line."""
+    values: dict[str, Value] = {setting.name: setting.default for setting in SETTINGS}
+    origins = dict.fromkeys(values, "default")
+    if library is not None:
+        take_file(library / "infinimem.yaml", values, origins, from_library=True)
+    take_file(user_config(), values, origins, from_library=False)
+    for setting in SETTINGS:
+        variable = "INFINIMEM_" + setting.name.upper().replace(".", "_")
+        if os.environ.get(variable):
+            values[setting.name] = value_of(setting, os.environ[variable], f"${variable}")
+            origins[setting.name] = f"${variable}"
+    for name, value in (flags or {}).items():
+        values[name] = value_of(BY_NAME[name], value, f"--{name.replace('.', '-')}")
+        origins[name] = "flag"
+    return Settings(values, origins)
+
+
+def take_file(path: Path, values: dict[str, Value], origins: dict[str, str], *, from_library: bool) -> None:
+    """Take over the settings of one file."""
+    try:
+        text = path.read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
+        ) from error
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if lines in ([], ["format: 1"]):
+        return
+    import yaml
+
+    from infinimem.text.header import load_yaml
+
+    try:
+        content = load_yaml(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        raise BadInput(
+            f"{where}: cannot be read ({getattr(error, 'problem', error)}); correct the line"
+        ) from error
+    if not isinstance(content, Mapping):
+        raise BadInput(f"{path}: write settings as `name: value`")
+    for name, value in flatten(content):
+        where = f"{path}:{line_of(text, name)}"
+        if from_library and name == "format":
+            continue
+        setting = BY_NAME.get(name)
+        if setting is None:
+            near = difflib.get_close_matches(name, BY_NAME, 1, 0.4)
+            meant = f"; did you mean {near[0]}?" if near else "; see: infinimem config"
+            raise BadInput(f"{where}: there is no setting {name!r}{meant}")
+        if from_library and not setting.in_library:
+            raise BadInput(f"{where}: {name} is not taken from a library; set it in {user_config()}")
+        values[name] = value_of(setting, value, where)
+        origins[name] = where
+
+
+def flatten(content: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """`{flush: {max_tokens: 1}}` and `flush.max_tokens: 1` alike as dotted names."""
+    pairs: list[tuple[str, Any]] = []
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            pairs.extend(flatten(value, f"{name}."))
+        else:
+            pairs.append((name, value))
+    return pairs
+
+
+def line_of(text: str, name: str) -> int:
+    """The 1-based line on which a setting stands, as near as can be told."""
+    last = name.rsplit(".", 1)[-1]
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().startswith((f"{name}:", f"{last}:")):
+            return number
+    return 1
+
+
+def value_of(setting: Setting, value: Any, where: str) -> Value:
+    """A given value as the setting's type, or `BadInput` saying what it may be."""
+    text = str(value).strip()
+    if (
+        setting.kind == "count"
+        and not isinstance(value, bool)
+        and re.fullmatch(r"[\d_]+", text)
+        and int(text) > 0
+    ):
+        return int(text)
+    if setting.kind == "share" and not isinstance(value, bool):
+        try:
+            share = float(text)
+        except ValueError:
+            share = -1.0
+        if 0 <= share <= 1:
+            return share
+    if setting.kind == "duration" and not isinstance(value, bool):
+        match = DURATION.fullmatch(text.lower())
+        if match:
+            return float(match[1]) * SECONDS[match[2]]
+    if setting.kind == "choice" and text in setting.choices:
+        return text
+    if setting.kind == "language" and text.lower() in LANGUAGES:
+        return text.lower()
+    wanted = {
+        "count": "a whole number above 0",
+        "share": "a number from 0 to 1",
+        "duration": "a time such as 90s, 30m, 1h or 2d",
+        "choice": "one of " + ", ".join(setting.choices),
+        "language": "one of " + ", ".join(LANGUAGES),
+    }[setting.kind]
+    raise BadInput(f"{where}: {setting.name} is {wanted}, not {text!r}")

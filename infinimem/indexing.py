@@ -1,0 +1,137 @@
+"""Between the files and the index: what a file says, as the index wants it told; and an index kept fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from infinimem.model import CURRENT, Document, Unit
+from infinimem.search.index import FileState, Index, Parsed, Tail
+from infinimem.store.evidence import event_units, retired_units
+from infinimem.store.layout import BUFFER, BUFFER_HEAD
+from infinimem.store.read import list_files, read_file
+from infinimem.text.document import parse, title_of, units
+from infinimem.text.lines import FENCE
+from infinimem.text.tokens import estimate
+
+TITLE_OF_BUFFER = (BUFFER_HEAD.decode().strip("# \n"),)
+
+
+def fresh_index(root: Path, known: Index | None, language: str) -> Index:
+    """The index of a library, brought up to date with its files."""
+    index = known if known is not None and known.language == language else Index(root, language)
+    listing = {path: FileState(*seen) for path, seen in list_files(root).items()}
+    index.refresh(listing, Reader(root).read_units, Reader(root).read_tail)
+    return index
+
+
+class Reader:
+    """Reads files for the index; an unreadable one counts as empty (`check` names it)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def read_units(self, path: str) -> Parsed:
+        """A whole file."""
+        file = read_file(self.root, path)
+        document = file.document
+        size = sum(len(line.encode("utf-8", "surrogateescape")) for line in document.lines)
+        if path.startswith("evidence/"):
+            return Parsed(self.evidence(document), digest=file.digest, end=size, next_line=len(document.lines) + 1)
+        summary = document.header.fields.get("summary")
+        return Parsed(
+            found_in(document),
+            title_of(document),
+            str(summary) if isinstance(summary, str) else "",
+            estimate("".join(document.lines[document.header.span.stop :])),
+            document.is_guest,
+            file.digest,
+            size if can_grow(document) else 0,
+            len(document.lines) + 1,
+        )
+
+    def read_tail(self, path: str, offset: int, next_line: int) -> Tail | None:
+        """What was appended to CURRENT or to evidence; None where the whole file has to be read again."""
+        with (self.root / path).open("rb") as file:
+            file.seek(offset)
+            content = file.read()
+        document = parse(path, content)
+        if document.header.span.stop:
+            return None
+        grown = offset + len(content)
+        line = next_line - 1 + len(document.lines)
+        if path.startswith("evidence/"):
+            return Tail(self.evidence(document, next_line - 1), grown, line + 1)
+        if not can_grow(document) or any(content.startswith(mark) for mark in (b" ", b"\t")):
+            return None
+        shifted = (moved(unit, next_line - 1) for unit in found_in(document))
+        return Tail(shifted, grown, line + 1, estimate("".join(document.lines)))
+
+    def evidence(self, document: Document, offset: int = 0) -> Iterator[Unit]:
+        """Evidence lines for `trace`, and what was retired, for readers that look back."""
+        for unit in units(document):
+            if unit.seqs:
+                yield moved(unit, offset)
+        happened = event_units(document, offset)
+        yield from happened
+        yield from retired_units(self.root, happened)
+
+
+def moved(unit: Unit, lines: int) -> Unit:
+    """A unit further down."""
+    return replace(unit, line=unit.line + lines, stop=unit.stop + lines) if lines else unit
+
+
+def found_in(document: Document) -> list[Unit]:
+    """A document's units; CURRENT's own title says nothing about what stands under it."""
+    found = units(document)
+    if document.id != CURRENT:
+        return found
+    return [replace(unit, headings=()) if unit.headings == TITLE_OF_BUFFER else unit for unit in found]
+
+
+def can_grow(document: Document) -> bool:
+    """Whether what is appended to the buffer can be read on its own."""
+    if document.id != CURRENT or document.problems or (document.lines and not document.lines[-1].endswith("\n")):
+        return False
+    headings = {block.headings for block in document.blocks} - {(), TITLE_OF_BUFFER}
+    inside: set[int] = set()
+    for entry in document.entries:
+        inside.update(range(entry.span.start, entry.span.stop))
+    loose = (line for at, line in enumerate(document.lines) if at not in inside)
+    return not headings and not any(FENCE.match(line) for line in loose)
+
+
+class IndexFinder:
+    """What a flush asks, answered by an index."""
+
+    def __init__(self, root: Path, index: Index) -> None:
+        self.root = root
+        self.index = index
+
+    def similar(self, text: str, k: int) -> Sequence[tuple[str, float, Sequence[Unit]]]:
+        """Topics whose entries are most like a text."""
+        return self.index.similar(text, k)
+
+    def locate(self, seq: int) -> Unit | None:
+        """Where a seq is visible."""
+        return self.index.locate(seq)
+
+    def fate(self, seq: int) -> str:
+        """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
+        fate = ""
+        for unit in self.index.evidence(seq):
+            event = unit.get("event")
+            if not event and not fate:
+                fate = "kept"
+            elif event in ("retire", "forget"):
+                fate = "retired"
+            elif event in ("unflush", "restore"):
+                fate = "kept"
+        return fate
+
+    def topics(self) -> Collection[str]:
+        """Every topic id."""
+        return [row.topic for row in self.index.catalog()]
+

@@ -1,0 +1,414 @@
+"""The Python API: a library as an object. The command line is a thin layer over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
+from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
+from infinimem.store.buffer import Appended, Draft, append
+from infinimem.store.layout import create_library, is_library
+from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
+
+if TYPE_CHECKING:
+    from infinimem.ask import Answer
+    from infinimem.check import Finding
+    from infinimem.config import Settings
+    from infinimem.flush import Report
+    from infinimem.grep import Match
+    from infinimem.plan.paper import Plan
+    from infinimem.reading import Page, Status, Trace
+    from infinimem.search.index import CatalogRow, Index
+
+TIME = re.compile(
+    r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])"
+    r"(?:[T ]([01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?)?)?"
+)
+ORDER = ("time", "source", "supersedes", "links", "expires")
+RESERVED = {"seq", "rev", "event", "observed", "key"}
+
+
+def utc_now() -> datetime:
+    """The clock, where none is given."""
+    return datetime.now(UTC)
+
+
+class Library:
+    """A memory folder. Open one with `Library.open`; all methods may be used by many processes at once."""
+
+    def __init__(self, root: Path, clock: Callable[[], datetime] = utc_now) -> None:
+        self.root = root
+        self.clock = clock
+        self._index: Index | None = None
+        self._settings: Settings | None = None
+
+    @classmethod
+    def open(
+        cls, path: str | Path, *, create: bool = False, clock: Callable[[], datetime] = utc_now
+    ) -> Library:
+        """The library in a folder. With `create` it is made if missing, else `NoLibrary` is raised.
+
+        `clock` gives the current time as an aware datetime.
+        """
+        root = Path(path).expanduser().absolute()
+        if create:
+            create_library(root)
+        elif not is_library(root):
+            raise NoLibrary(f"{root} is not a library; make it one with: infinimem init '{root}'")
+        return cls(root, clock)
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the index."""
+        self._index = None
+
+    @property
+    def settings(self) -> Settings:
+        """The effective settings; raises `BadInput` for a setting that cannot be understood."""
+        if self._settings is None:
+            from infinimem.config import load_settings
+
+            self._settings = load_settings(self.root)
+        return self._settings
+
+    # write
+
+    def write(
+        self,
+        entries: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]],
+        *,
+        source: str = "",
+        time: str = "",
+        observed: str = "",
+        supersedes: Iterable[int] | int | str = (),
+        meta: Mapping[str, str] | None = None,
+        key: str = "",
+    ) -> list[int]:
+        """Append entries to CURRENT; gives their seqs in order, and they are on disk.
+
+        `entries` is a text, a mapping, or several of either; a mapping has `text` and any signature fields
+        (`time`, `source`, `supersedes`, `label`, …), which override the arguments. One lock, one write and
+        one fsync for all. Raises `BadInput` (nothing is written) or `StorageFailed` (the state is as before).
+        """
+        return list(
+            self.write_all(
+                entries,
+                source=source,
+                time=time,
+                observed=observed,
+                supersedes=supersedes,
+                meta=meta,
+                key=key,
+            ).seqs
+        )
+
+    def write_all(
+        self,
+        entries: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]],
+        *,
+        source: str = "",
+        time: str = "",
+        observed: str = "",
+        supersedes: Iterable[int] | int | str = (),
+        meta: Mapping[str, str] | None = None,
+        key: str = "",
+    ) -> Appended:
+        """Like `write`, and also says whether anything was stored (a repeated `key` stores nothing)."""
+        shared = {
+            "time": time,
+            "source": source,
+            "supersedes": supersedes,
+            "observed": observed or self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        if isinstance(entries, str | Mapping):
+            entries = [entries]
+        drafts = [
+            draft_of(entry, shared, meta or {}, key, f"entry {number}")
+            for number, entry in enumerate(entries, 1)
+        ]
+        if not drafts:
+            return Appended((), stored=False)
+        return append(self.root, drafts, key)
+
+    # consolidate
+
+    def flush(
+        self,
+        planner: str = "auto",
+        *,
+        plan: Plan | str | Path | None = None,
+        dry_run: bool = False,
+        if_due: bool = False,
+        rewrite: bool = True,
+        split: bool = True,
+        merge: bool = True,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Report:
+        """Consolidate CURRENT into topic documents; one atomic transaction.
+
+        `plan` is a plan, or the path of a plan file, to carry out instead of planning. Entries written
+        meanwhile stay in CURRENT. What is refused or stale is listed in the report, and nothing is lost.
+        """
+        from infinimem.flush import flush
+        from infinimem.plan.paper import parse_plan
+
+        if planner not in ("auto", "lexical"):
+            raise BadInput(f"there is no planner {planner!r}; use auto or lexical")
+        if isinstance(plan, str | Path):
+            try:
+                plan = parse_plan(Path(plan).read_text("utf-8"), str(plan))
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is not UTF-8"
+                raise BadInput(f"{plan} cannot be read: {reason}") from error
+        return flush(
+            self.root,
+            self._finder,
+            self.settings,
+            self.clock(),
+            plan=plan,
+            dry_run=dry_run,
+            if_due=if_due,
+            rewrite=rewrite,
+            splitting=split,
+            merging=merge,
+            progress=progress or (lambda stage, done, total: None),
+        )
+
+    def undo(self, *, dry_run: bool = False) -> Report:
+        """Revert the last flush (or split or merge by hand) as one transaction."""
+        from infinimem.flush import undo
+
+        return undo(self.root, self.clock(), dry_run=dry_run)
+
+    def split(self, topic: str, *, dry_run: bool = False) -> Report:
+        """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
+        from infinimem.flush import run_steps, split_by_hand
+
+        self._require(topic)
+        return run_steps(
+            self.root, self._finder, self.settings, self.clock(), split_by_hand(topic), dry_run=dry_run
+        )
+
+    def merge(self, topics: Sequence[str], *, into: str = "", dry_run: bool = False) -> Report:
+        """Merge topic documents into `into` (default: the first). Raises `UnknownTopic`."""
+        from infinimem.flush import run_steps
+        from infinimem.model import Merge
+
+        for topic in topics:
+            self._require(topic)
+        target = into or topics[0]
+        names = tuple(dict.fromkeys([target, *topics]))
+        if len(names) < 2:
+            raise BadInput("a merge needs two topics")
+        steps: tuple[Step, ...] = (Merge(names, target, ""),)
+        return run_steps(
+            self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
+        )
+
+    def recover(self, seqs: Iterable[int]) -> list[int]:
+        """Bring back entries that were written but are in neither CURRENT nor evidence any more.
+
+        Raises `UnknownSeq` when the log of writes does not hold one of them.
+        """
+        from infinimem.check import recover
+
+        return recover(self.root, list(seqs))
+
+    # read
+
+    def search(self, query: str, k: int = 10, *, filter: Filter = Filter()) -> list[Hit]:
+        """The entries most like a query, best first, one hit an entry (a joined one with all its seqs)."""
+        return self.index().search(query, k, filter)
+
+    def ask(self, question: str, *, reader: str = "auto", k: int = 0, filter: Filter = Filter()) -> Answer:
+        """Evidence for a question, best first. `.found` is False when no content word of it occurs."""
+        from infinimem.ask import ask
+
+        if reader not in ("auto", "bm25"):
+            raise BadInput(f"there is no reader {reader!r}; use auto or bm25")
+        return ask(self.index(), question, k or self.settings.count("ask.k"), filter)
+
+    def catalog(self) -> list[CatalogRow]:
+        """Every topic document with its summary, sorted by id; CURRENT is not among them."""
+        return [row for row in self.index().catalog() if row.topic != CURRENT]
+
+    def grep(
+        self,
+        pattern: str,
+        topic: str = "",
+        *,
+        ignore_case: bool = False,
+        context: int = 0,
+        limit: int = 0,
+        retired: bool = False,
+    ) -> list[Match]:
+        """The lines that match a regular expression (RE2 syntax, linear time), in CURRENT and the topics.
+
+        With `retired`, evidence is searched too. Raises `BadPattern`, `UnknownTopic`.
+        """
+        from infinimem.grep import compile_pattern, grep
+        from infinimem.store.read import list_files
+
+        compiled = compile_pattern(pattern, ignore_case=ignore_case)
+        if topic:
+            self._require(topic)
+            paths = [path_of(topic)]
+        else:
+            paths = [path for path in list_files(self.root) if retired or not path.startswith("evidence/")]
+        return list(grep(self.root, paths, compiled, context=context, limit=limit))
+
+    def read(self, topic: str, first: int = 1, last: int = 0, *, heading: str = "") -> Page:
+        """Lines `first` to `last` (1-based, inclusive; 0 = to the end) of a topic, or the block of a heading."""
+        from infinimem.reading import read_page
+
+        return read_page(self.root, self._require(topic), first, last, heading)
+
+    def trace(self, seq: int) -> Trace:
+        """Where a seq stands, its words in evidence, what it replaced and what replaced it."""
+        from infinimem.reading import trace
+
+        found = trace(self.root, self.index(), seq)
+        if not found:
+            raise UnknownSeq(f"no entry has seq {seq}; `infinimem status` names the newest")
+        return found
+
+    def status(self) -> Status:
+        """Sizes, ages and health at a glance."""
+        from infinimem.reading import status
+
+        return status(self.root, self.index(), self.settings, self.clock())
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """Every invariant over the whole library; with `fix`, what is safe is repaired and marked so."""
+        from infinimem.check import check
+
+        return check(self.root, self.clock(), fix=fix)
+
+    def index(self) -> Index:
+        """The index, brought up to date with the files."""
+        from infinimem.indexing import fresh_index
+
+        self._index = fresh_index(self.root, self._index, self.settings.text("language"))
+        return self._index
+
+    def _finder(self) -> Any:
+        from infinimem.indexing import IndexFinder
+
+        return IndexFinder(self.root, self.index())
+
+    def _require(self, topic: str) -> str:
+        """The id of a topic that exists; a former id or a path will do. Raises `UnknownTopic`."""
+        from infinimem.reading import resolve_topic
+
+        found = resolve_topic(self.root, topic, lambda: self.index().catalog())
+        if found is None:
+            import difflib
+
+            near = difflib.get_close_matches(topic, [row.topic for row in self.catalog()], 1, 0.4)
+            raise UnknownTopic(
+                f"there is no topic {topic!r}"
+                + (f"; did you mean {near[0]}?" if near else "; see: infinimem catalog")
+            )
+        return found
+
+
+def draft_of(
+    entry: str | Mapping[str, Any], shared: Mapping[str, Any], meta: Mapping[str, str], key: str, where: str
+) -> Draft:
+    """One entry as signature fields and text, everything checked. Raises `BadInput` naming `where`."""
+    given: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) else {"text": entry}
+    text = given.pop("text", None)
+    if not isinstance(text, str) or not text.strip():
+        raise BadInput(f"{where} has no text; nothing was written")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadInput(
+            f"{where} is not valid Unicode (character {error.start}); nothing was written"
+        ) from error
+    fields = {**shared, **meta, **given}
+    observed = fields.pop("observed", "")
+    if key:
+        fields["key"] = key
+    chosen: list[tuple[str, str]] = []
+    for name in sorted(fields, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)):
+        value = field_value(name, fields[name], where, own=name == "key" and bool(key))
+        if value:
+            chosen.append((name, value))
+    chosen.append(("observed", checked_time("observed", str(observed), where)))
+    return Signature((), tuple(chosen)), text
+
+
+def field_value(name: str, value: Any, where: str, *, own: bool = False) -> str:
+    """A signature field's value as text; "" for none."""
+    if not KEY_ALONE.match(name):
+        raise BadInput(f"{where}: {name!r} is no field name (letters, digits, _ . -); nothing was written")
+    if name in RESERVED and not own:
+        raise BadInput(f"{where}: {name} cannot be given; nothing was written")
+    if value is None or value == "":
+        return ""
+    if name in ("supersedes",):
+        return seqs_value(name, value, where)
+    if name in ("time", "expires"):
+        return checked_time(name, str(value), where)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple) and all(isinstance(one, str | int) for one in value):
+        return "+".join(str(one) for one in value)
+    if isinstance(value, list | dict | tuple):
+        import json
+
+        return json.dumps(value, ensure_ascii=False)
+    text = str(value)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{where}: {name} is not valid Unicode; nothing was written") from error
+    return text
+
+
+def seqs_value(name: str, value: Any, where: str) -> str:
+    """Seqs given as a number, a text or a list."""
+    pieces: Collection[Any] = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    if not pieces:
+        return ""
+    seqs: list[int] = []
+    for piece in pieces:
+        found = parse_seqs(str(piece).strip())
+        if not found or isinstance(piece, bool):
+            raise BadInput(
+                f"{where}: {name} is a seq such as 12 or 12-15+18, not {piece!r}; nothing was written"
+            )
+        seqs.extend(found)
+    return render_seqs(dict.fromkeys(seqs))
+
+
+def checked_time(name: str, value: str, where: str) -> str:
+    """An ISO 8601 date, possibly partial, that exists in the calendar."""
+    text = value.strip()
+    if text in ("", "empty"):
+        return ""
+    match = TIME.fullmatch(text)
+    if match and len(text) >= 10:
+        try:
+            datetime.fromisoformat(text.replace(" ", "T", 1))
+        except ValueError:
+            match = None
+    if match is None:
+        raise BadInput(
+            f"{where}: {name} is a date such as 2026, 2026-05, 2026-05-01 or 2026-05-01T09:00, "
+            f"not {value!r}; nothing was written"
+        )
+    return text.replace(" ", "T", 1)
+
+
+__all__ = ["CURRENT", "Library"]

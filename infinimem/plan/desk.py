@@ -1,0 +1,388 @@
+"""A plan's steps carried out on values: the documents as they would be. Pure; no file is touched here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from infinimem.model import (
+    Create,
+    Document,
+    Entry,
+    Extend,
+    Join,
+    Merge,
+    Retire,
+    Signature,
+    Span,
+    Split,
+    Step,
+    Summarise,
+    path_of,
+)
+from infinimem.text.document import edit, entry_lines, parse_lines, title_of
+from infinimem.text.header import render_scalar, set_key
+from infinimem.text.lines import ending_of, is_blank
+from infinimem.text.signature import render_seqs
+from infinimem.text.tokens import estimate
+
+LOG_ROWS = 20
+OUR_KEYS = ("id", "summary", "token_count", "created_time", "update_log", "aux")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a run works on: the buffer it consumes and the documents as its steps have left them.
+
+    `waiting` are the buffered entries that no step has placed yet, by their first seq; `spare` are verbatim
+    entries from evidence for the members of joined lines, in case one of them is retired.
+    """
+
+    waiting: Mapping[int, Entry]
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    placed: tuple[int, ...] = ()
+    retired: tuple[Retire, ...] = ()
+    removed: tuple[str, ...] = ()
+    touched: Mapping[str, tuple[tuple[str, tuple[int, ...]], ...]] = field(default_factory=dict)
+    spare: Mapping[int, Entry] = field(default_factory=dict)
+    summaries: Mapping[str, str] = field(default_factory=dict)
+    gone_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def holding(self, seq: int) -> Entry | None:
+        """The visible entry that stands for a seq in one of the documents at hand."""
+        for document in self.documents.values():
+            for entry in document.entries:
+                if seq in entry.seqs:
+                    return entry
+        return None
+
+    def buffered(self, seq: int) -> Entry | None:
+        """The waiting entry that stands for a seq."""
+        if seq in self.waiting:
+            return self.waiting[seq]
+        return next((entry for entry in self.waiting.values() if seq in entry.seqs), None)
+
+
+def apply(desk: Desk, step: Step, now: str) -> Desk:
+    """The desk after one step that `rules.violation` found nothing against."""
+    match step:
+        case Create():
+            return with_document(desk, new_document(step.topic, step.title, now), "create", ())
+        case Extend():
+            return extend(desk, step)
+        case Join():
+            return join(desk, step)
+        case Retire():
+            return retire(desk, step)
+        case Split():
+            return split(desk, step, now)
+        case Merge():
+            return merge(desk, step)
+        case Summarise():
+            return replace(desk, summaries={**desk.summaries, step.topic: step.text})
+
+
+def with_document(desk: Desk, document: Document, op: str, seqs: Sequence[int]) -> Desk:
+    """The desk with a document changed and the change noted for its update log."""
+    noted = (*desk.touched.get(document.id, ()), (op, tuple(seqs)))
+    return replace(
+        desk,
+        documents={**desk.documents, document.id: document},
+        touched={**desk.touched, document.id: noted},
+    )
+
+
+def new_document(topic: str, title: str, now: str) -> Document:
+    """A topic document with its six keys and a title, nothing in it yet."""
+    lines = (
+        "---\n",
+        f"id: {render_scalar(topic)}\n",
+        "summary: ''\n",
+        "token_count: 0\n",
+        f"created_time: {now}\n",
+        "update_log: []\n",
+        "aux: {}\n",
+        "---\n",
+        f"# {title}\n",
+    )
+    return parse_lines(path_of(topic), lines)
+
+
+def extend(desk: Desk, step: Extend) -> Desk:
+    """Place waiting entries, verbatim and in the step's order."""
+    entries = first_places(desk.buffered(seq) for seq in step.seqs)
+    document = insert_entries(desk.documents[step.topic], step.heading, entries)
+    seqs = tuple(seq for entry in entries for seq in entry.seqs)
+    waiting = {seq: entry for seq, entry in desk.waiting.items() if entry not in entries}
+    return replace(with_document(desk, document, "add", seqs), waiting=waiting, placed=(*desk.placed, *seqs))
+
+
+def first_places(found: Iterable[Entry | None]) -> list[Entry]:
+    """Each entry once, in the order of first mention."""
+    entries: list[Entry] = []
+    for entry in found:
+        if entry is not None and entry not in entries:
+            entries.append(entry)
+    return entries
+
+
+def join(desk: Desk, step: Join) -> Desk:
+    """One line for several waiting entries; what all of them agree on stays in its signature."""
+    sources = first_places(desk.buffered(seq) for seq in step.seqs)
+    shared = [
+        pair
+        for pair in sources[0].signature.fields
+        if all(pair in entry.signature.fields for entry in sources)
+    ]
+    times = [entry.time for entry in sources if entry.time]
+    if times and not any(key == "time" for key, _ in shared):
+        shared.insert(0, ("time", max(times)))
+    seqs = tuple(seq for entry in sources for seq in entry.seqs)
+    joined = replace(sources[0], signature=Signature(seqs, tuple(shared)), text=step.text)
+    waiting: dict[int, Entry] = {}
+    for seq, entry in desk.waiting.items():
+        if entry is sources[0]:
+            waiting[seq] = joined
+        elif entry not in sources:
+            waiting[seq] = entry
+    return replace(desk, waiting=waiting)
+
+
+def retire(desk: Desk, step: Retire) -> Desk:
+    """Take an entry off the visible surface; the other members of a joined line come back verbatim."""
+    desk = replace(desk, retired=(*desk.retired, step))
+    waiting = desk.buffered(step.seq)
+    if waiting is not None:
+        rest = {seq: entry for seq, entry in desk.waiting.items() if entry is not waiting}
+        for seq in waiting.seqs:
+            if seq != step.seq and seq in desk.spare:
+                rest[seq] = desk.spare[seq]
+        return replace(desk, waiting=dict(sorted(rest.items())))
+    entry = desk.holding(step.seq)
+    if entry is None:
+        return desk
+    document = desk.documents[entry.topic]
+    ending = ending_of(document.lines)
+    others = [desk.spare[seq] for seq in entry.seqs if seq != step.seq]
+    lines = [line for other in others for line in entry_lines(other.signature, other.text, ending)]
+    document = edit(document, [(entry.span, lines)])
+    if not lines:
+        document = without_empty_blocks(document, entry.headings)
+    return with_document(desk, document, "update", (step.by,) if step.by else (step.seq,))
+
+
+def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Document:
+    """The document without a heading of ours under which nothing stands any more."""
+    for number, block in enumerate(document.blocks):
+        body = document.lines[block.span.start + 1 : block.span.stop]
+        deeper = number + 1 < len(document.blocks) and document.blocks[number + 1].level > block.level
+        if block.headings == headings and block.level > 1 and not deeper and all(map(is_blank, body)):
+            return edit(document, [(block.span, ())])
+    return document
+
+
+def insert_entries(document: Document, heading: str, entries: Sequence[Entry]) -> Document:
+    """The document with entries under a heading (made at the end if missing; "" = before any subheading)."""
+    ending = ending_of(document.lines)
+    lines = [line for entry in entries for line in entry_lines(entry.signature, entry.text, ending)]
+    block = None
+    if heading:
+        wanted = heading.casefold()
+        named = [b for b in document.blocks if b.level > 1 and b.headings[-1].casefold() == wanted]
+        block = named[-1] if named else None
+    else:
+        top = [b for b in document.blocks if b.level <= 1]
+        block = top[-1] if top else document.blocks[0]
+    if block is None:
+        before = [] if not document.lines or is_blank(document.lines[-1]) else [ending]
+        end = Span(len(document.lines), len(document.lines))
+        return edit(document, [(end, [*before, f"## {heading}{ending}", ending, *lines])])
+    inside = [entry for entry in document.entries if block.span.start <= entry.span.start < block.span.stop]
+    if inside:
+        at = inside[-1].span.stop
+        return edit(document, [(Span(at, at), lines)])
+    at = block.span.stop
+    while at > block.span.start and is_blank(document.lines[at - 1]):
+        at -= 1
+    before = [ending] if at > block.span.start or at else []
+    after = (
+        []
+        if (at < len(document.lines) and is_blank(document.lines[at])) or at == len(document.lines)
+        else [ending]
+    )
+    return edit(document, [(Span(at, at), [*before, *lines, *after])])
+
+
+def split(desk: Desk, step: Split, now: str) -> Desk:
+    """Move the parts' entries into documents of their own; prose stays where it is."""
+    document = desk.documents[step.topic]
+    for part in step.parts:
+        if part.topic == step.topic:
+            continue
+        moved = [entry for entry in document.entries if entry.seqs[0] in part.seqs]
+        made = new_document(part.topic, part.title, now)
+        for heading, entries in by_heading(moved):
+            made = insert_entries(made, heading, entries)
+        made = set_aux(made, "split_from", [step.topic])
+        headings = dict.fromkeys(entry.headings for entry in moved)
+        document = edit(document, [(entry.span, ()) for entry in moved])
+        for path in headings:
+            document = without_empty_blocks(document, path)
+        desk = with_document(desk, made, "split", tuple(seq for entry in moved for seq in entry.seqs))
+    return with_document(desk, document, "split", tuple(seq for part in step.parts for seq in part.seqs))
+
+
+def by_heading(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Entries grouped by the heading right above them, in order of first mention."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        name = entry.headings[-1] if len(entry.headings) > 1 else ""
+        groups.setdefault(name, []).append(entry)
+    return list(groups.items())
+
+
+def merge(desk: Desk, step: Merge) -> Desk:
+    """Bring all entries, and any prose, of several documents into one; the others are removed."""
+    target = desk.documents[step.into]
+    former: list[str] = []
+    moved: list[int] = []
+    for topic in step.topics:
+        if topic == step.into:
+            continue
+        source = desk.documents[topic]
+        target = absorb(target, source)
+        former += [topic, *aux_list(source, "merged_from"), *aux_list(source, "former_ids")]
+        moved += [seq for entry in source.entries for seq in entry.seqs]
+    known = aux_list(target, "merged_from")
+    target = set_aux(target, "merged_from", [*known, *(topic for topic in former if topic not in known)])
+    gone = tuple(topic for topic in step.topics if topic != step.into)
+    documents = {topic: document for topic, document in desk.documents.items() if topic not in gone}
+    touched = {topic: rows for topic, rows in desk.touched.items() if topic not in gone}
+    desk = replace(desk, documents=documents, touched=touched, removed=(*desk.removed, *gone))
+    return with_document(desk, target, "merge", moved)
+
+
+def absorb(target: Document, source: Document) -> Document:
+    """The target with every block of the source: entries under equal headings together, the rest appended."""
+    title = title_of(source)
+    names = {block.headings[-1].casefold() for block in target.blocks if block.level > 1}
+    ending = ending_of(target.lines)
+    for block in source.blocks:
+        start = block.span.start + (1 if block.level else 0)
+        body = list(source.lines[start : block.span.stop])
+        while body and is_blank(body[0]):
+            body.pop(0)
+        while body and is_blank(body[-1]):
+            body.pop()
+        if not body:
+            continue
+        heading = block.headings[-1] if block.level > 1 else title
+        inside = [entry for entry in source.entries if start <= entry.span.start < block.span.stop]
+        only_entries = sum(entry.span.stop - entry.span.start for entry in inside) == len(body)
+        if only_entries:
+            target = insert_entries(target, heading, inside)
+        else:
+            if not body[-1].endswith("\n"):
+                body[-1] += ending
+            before = [] if is_blank(target.lines[-1]) else [ending]
+            end = Span(len(target.lines), len(target.lines))
+            target = edit(target, [(end, [*before, f"## {heading}{ending}", ending, *body])])
+        names.add(heading.casefold())
+    return target
+
+
+def aux_list(document: Document, key: str) -> list[str]:
+    """A list of ids in `aux`; [] when there is none."""
+    aux = document.header.fields.get("aux")
+    value = aux.get(key) if isinstance(aux, Mapping) else None
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def set_aux(document: Document, key: str, value: Any) -> Document:
+    """The document with one key of `aux` set; whatever else stands there is kept."""
+    aux = document.header.fields.get("aux")
+    return set_header(document, "aux", render_flow({**(aux if isinstance(aux, Mapping) else {}), key: value}))
+
+
+def render_flow(value: Any) -> str:
+    """A value as one line of YAML."""
+    import yaml
+
+    return (
+        str(
+            yaml.dump(value, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
+        )
+        .removesuffix("\n")
+        .removesuffix("\n...")
+    )
+
+
+def set_header(document: Document, key: str, rendered: str) -> Document:
+    """The document with one front-matter key set, nothing else changed."""
+    return parse_lines(document.path, set_key(document.path, document.lines, key, rendered))
+
+
+def is_pinned(document: Document) -> bool:
+    """Whether a person keeps the summary and headings as they are."""
+    aux = document.header.fields.get("aux")
+    return isinstance(aux, Mapping) and bool(aux.get("pinned"))
+
+
+def refresh(
+    document: Document, summary: str, ops: Sequence[tuple[str, tuple[int, ...]]], now: str
+) -> Document:
+    """The document with summary, token_count, id and update_log brought up to date."""
+    if "summary" in document.header.fields or summary:
+        unchanged = str(document.header.fields.get("summary", "")) == summary
+        if not unchanged and not is_pinned(document):
+            document = set_header(document, "summary", render_scalar(summary))
+    if str(document.header.fields.get("id")) != document.id:
+        former = [*aux_list(document, "former_ids"), str(document.header.fields.get("id"))]
+        document = set_aux(document, "former_ids", former)
+        document = set_header(document, "id", render_scalar(document.id))
+    rows = log_rows(document)
+    for op, seqs in compact(ops):
+        seq = f", seq: {quoted_seqs(seqs)}" if seqs else ""
+        rows.append(f"- {{time: {now}, op: {op}{seq}}}")
+    if ops:
+        document = set_header(document, "update_log", "\n".join(["", *rows[-LOG_ROWS:]]))
+    tokens = estimate("".join(document.lines[document.header.span.stop :]))
+    if document.header.fields.get("token_count") != tokens:
+        document = set_header(document, "token_count", str(tokens))
+    return document
+
+
+def quoted_seqs(seqs: Sequence[int]) -> str:
+    """Seqs as YAML reads them back as the same text or number."""
+    return render_seqs(sorted(set(seqs)))
+
+
+def compact(ops: Sequence[tuple[str, tuple[int, ...]]]) -> list[tuple[str, tuple[int, ...]]]:
+    """One row for each operation of a run, its seqs together; `create` swallows the first `add`."""
+    together: dict[str, list[int]] = {}
+    for op, seqs in ops:
+        together.setdefault(op, []).extend(seqs)
+    if "create" in together and "add" in together:
+        together["create"] += together.pop("add")
+    return [(op, tuple(seqs)) for op, seqs in together.items()]
+
+
+def log_rows(document: Document) -> list[str]:
+    """The update log's rows as they are written; [] for an empty or a flow-style log."""
+    from infinimem.text.header import key_span
+
+    span = key_span(document.lines, document.header, "update_log")
+    if not span.stop:
+        return []
+    lines = [line.rstrip("\r\n") for line in document.lines[span.start + 1 : span.stop]]
+    rows: list[str] = []
+    for line in lines:
+        if line.lstrip().startswith("- "):
+            rows.append(line.strip())
+        elif rows and line.strip():
+            rows[-1] += "\n  " + line.strip()
+    value = document.header.fields.get("update_log")
+    if not rows and isinstance(value, list):
+        rows = [f"- {render_flow(row)}" for row in value]
+    return rows

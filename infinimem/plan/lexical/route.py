@@ -1,0 +1,125 @@
+"""Where a block of new entries goes, and which small documents belong in one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from infinimem.model import Create, Entry, Extend, Merge, Step
+from infinimem.plan.lexical.titles import heading_of, slug_of, title_of
+from infinimem.plan.lexical.weigh import cosine, rarity, telling, term_counts, vector, vocatives
+
+SAME_SUBJECT = 0.10  # cosine from which a block continues a document
+NEXT_TO = 0.04  # added where the document already holds the block's neighbours in write order
+SAME_SCOPE = 0.12  # cosine from which two small documents are merged
+TINY = 150  # tokens: a document so short is merged with its nearest whatever the cosine
+OWN_HEADING = 3  # notes from which a block gets a heading of its own
+SAME_HEADING = 0.12  # cosine from which fewer notes go under a heading that exists
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A topic document that the index proposes for a block."""
+
+    topic: str
+    title: str
+    summary: str
+    tokens: int
+    score: float
+    headings: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+
+def route(
+    block: Sequence[Entry], candidates: Sequence[Candidate], taken: Collection[str], limit_tokens: int
+) -> list[Step]:
+    """The steps that put a block into the document most like it, or into a new one.
+
+    `taken` are the ids that exist; a document at twice the limit takes no more before it is split.
+    """
+    seqs = tuple(entry.seq for entry in block)
+    open_ones = [candidate for candidate in candidates if candidate.tokens < 2 * limit_tokens]
+    weights = _weights(block, open_ones)
+    alike = _likeness(block, open_ones, weights)
+    ranked = sorted(zip(alike, open_ones, strict=True), key=lambda pair: (-pair[0], pair[1].topic))
+    if ranked and ranked[0][0] >= SAME_SUBJECT:
+        target = ranked[0][1]
+        return [Extend(target.topic, _heading_in(block, target, weights), seqs)]
+    title = title_of(block, [candidate.title for candidate in candidates], telling(weights))
+    topic = slug_of(title, taken)
+    return [Create(topic, title), Extend(topic, _new_heading(block, weights), seqs)]
+
+
+def _weights(block: Sequence[Entry], candidates: Sequence[Candidate]) -> dict[str, float]:
+    """The rarity of terms over a block and its candidates."""
+    groups = [block, *(candidate.entries for candidate in candidates)]
+    return rarity([term_counts(group) for group in groups], [len(group) for group in groups])
+
+
+def _likeness(
+    block: Sequence[Entry], candidates: Sequence[Candidate], weights: Mapping[str, float]
+) -> list[float]:
+    """For each candidate the cosine to the block, and a little for neighbours."""
+    names = vocatives([*block, *(entry for candidate in candidates for entry in candidate.entries)])
+    own = vector(term_counts(block, names), weights)
+    return [
+        cosine(own, vector(term_counts(candidate.entries, names), weights))
+        + NEXT_TO * _holds_neighbour(candidate, block)
+        for candidate in candidates
+    ]
+
+
+def _holds_neighbour(candidate: Candidate, block: Sequence[Entry]) -> bool:
+    """True where the document holds the entry written just before or after the block, of the same time."""
+    around = {block[0].seq - 1, block[-1].seq + 1}
+    return any(entry.seq in around and entry.time == block[0].time for entry in candidate.entries)
+
+
+def plan_merge(
+    document: Candidate, candidates: Sequence[Candidate], merge_tokens: int, limit_tokens: int
+) -> Merge | None:
+    """The merge of a small document with the small one most like it, None where none shares its scope.
+
+    A document under TINY tokens is merged with its nearest, however unlike.
+    """
+    if document.tokens >= merge_tokens:
+        return None
+    others = [
+        other
+        for other in candidates
+        if other.topic != document.topic
+        and other.tokens < merge_tokens
+        and document.tokens + other.tokens <= limit_tokens
+    ]
+    if not others:
+        return None
+    weights = _weights(document.entries, others)
+    alike = _likeness(document.entries, others, weights)
+    best, target = min(zip(alike, others, strict=True), key=lambda pair: (-pair[0], pair[1].tokens, pair[1].topic))
+    if best < SAME_SCOPE and document.tokens >= TINY:
+        return None
+    into, other = sorted((document, target), key=lambda each: (-each.tokens, each.topic))
+    if into.tokens >= 4 * other.tokens:
+        title = into.title
+    else:
+        kept = [each.title for each in candidates if each.topic not in (into.topic, other.topic)]
+        title = title_of([*into.entries, *other.entries], kept, telling(weights))
+    return Merge((into.topic, other.topic), into.topic, title)
+
+
+def _new_heading(block: Sequence[Entry], weights: Mapping[str, float]) -> str:
+    return heading_of(block, telling(weights)) if len(block) >= OWN_HEADING else ""
+
+
+def _heading_in(block: Sequence[Entry], target: Candidate, weights: Mapping[str, float]) -> str:
+    """The heading in a document for new entries: one of their own, or for a few notes the one most like them."""
+    if len(block) >= OWN_HEADING:
+        return _new_heading(block, weights)
+    sections: dict[str, list[Entry]] = {}
+    for entry in target.entries:
+        if len(entry.headings) > 1:
+            sections.setdefault(entry.headings[-1], []).append(entry)
+    own = vector(term_counts(block), weights)
+    alike = [(cosine(own, vector(term_counts(held), weights)), heading) for heading, held in sections.items()]
+    score, heading = max(alike, default=(0.0, ""))
+    return heading if score >= SAME_HEADING else ""

@@ -1,0 +1,76 @@
+"""Extractive summaries: every word of them stands in an entry or in its signature."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from infinimem.model import Entry
+from infinimem.plan.lexical.titles import subjects
+from infinimem.plan.lexical.weigh import is_person, rarity, subject_terms, term_counts, vocatives
+
+SUBJECTS = 7
+_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?!\s|$)[^.!?。！？\n]*)*[.!?。！？]*")
+
+
+def summarise(title: str, entries: Sequence[Entry], limit: int = 240) -> str:
+    """One line: what it is about, who speaks, from when to when, and the statements that say most of it."""
+    parts = [", ".join(_subjects(title, entries)), ", ".join(_speakers(title, entries)), _time_range(entries)]
+    head = " · ".join(part for part in parts if part)
+    head = head[:1].upper() + head[1:]
+    text = head
+    for statement in _statements(entries):
+        longer = f"{text} — {statement}" if text == head and head else f"{text} {statement}".strip()
+        if len(longer) <= limit:
+            text = longer
+    return text if len(text) <= limit else _cut(text, limit)
+
+
+def _subjects(title: str, entries: Sequence[Entry]) -> list[str]:
+    named = title.casefold()
+    return [name for name in subjects(entries, SUBJECTS + 3) if name.casefold() not in named][:SUBJECTS]
+
+
+def _speakers(title: str, entries: Sequence[Entry]) -> list[str]:
+    told = Counter(entry.source for entry in entries if is_person(entry.source))
+    return [name for name, _ in sorted(told.items(), key=lambda pair: (-pair[1], pair[0]))[:3]]
+
+
+def _time_range(entries: Sequence[Entry]) -> str:
+    days = sorted({entry.time[:10] for entry in entries if entry.time})
+    if not days:
+        return ""
+    first, last = days[0], days[-1]
+    return first if first == last else f"{first} – {last}"
+
+
+def _statements(entries: Sequence[Entry]) -> list[str]:
+    """Sentences, the most central first: those whose words most entries share; questions say nothing."""
+    names = vocatives(entries)
+    counts = term_counts(entries, names)
+    total = len(entries)
+    scored = []
+    for place, entry in enumerate(entries):
+        for sentence in _SENTENCE.findall(entry.text):
+            sentence = " ".join(sentence.split())
+            terms = set(subject_terms(sentence)) - names
+            if len(terms) < 2 or not 20 <= len(sentence) <= 160 or sentence[-1] in "?？":
+                continue
+            worth = sum(min(counts[term], total / 3) for term in terms) / (4 + len(sentence) / 12)
+            scored.append((-worth, place, sentence))
+    chosen: list[str] = []
+    said: set[str] = set()
+    for _, _, sentence in sorted(scored):
+        terms = set(subject_terms(sentence)) - names
+        if 2 * len(terms & said) <= len(terms):
+            chosen.append(sentence)
+            said |= terms
+        if len(chosen) == 6:
+            break
+    return chosen
+
+
+def _cut(text: str, limit: int) -> str:
+    """At most `limit` characters, cut between words."""
+    return text[: limit - 1].rsplit(" ", 1)[0].rstrip(",;·— ") + "…"

@@ -1,0 +1,330 @@
+"""Names for what a group of entries is about: subjects, titles, headings, slugs."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from infinimem.model import Entry
+from infinimem.plan.lexical.light import (
+    CJK_PARTICLES,
+    ENGLISH_SIGNS,
+    GERMAN_SIGNS,
+    NOUN_AFTER,
+    VERB_AFTER,
+    VERB_BEFORE,
+)
+from infinimem.plan.lexical.weigh import is_person, subject_terms, vocatives
+
+LONGEST_TITLE = 64
+LONGEST_SLUG = 60
+MAIN_SPEAKER = 0.62  # share of the subject words from which a conversation is one speaker's
+UNNAMED = "Notes"
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+(?:[-'’&.][^\W_{_CJK}]+)*")
+_CJK_RUN = re.compile(rf"[{_CJK}]+")
+_CONTRACTED = re.compile(r"n['’]t$|['’](?:ll|ve|re|d|m)$", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?…:;\n。！？\"“”(*]")
+
+
+def title_of(
+    entries: Sequence[Entry], avoid: Collection[str] = (), weights: Mapping[str, float] | None = None
+) -> str:
+    """A title such as `Caroline: adoption agencies, support group`, in the entries' own words, unlike `avoid`.
+
+    `weights` are the rarity of terms among the documents around; without them every term counts the same.
+    """
+    who = main_speaker(entries)
+    used = {title.casefold() for title in avoid}
+    names = subjects(entries, 6, weights)
+    title = _title(who, names[:3])
+    for skipped in range(1, len(names) - 1):
+        if title.casefold() not in used:
+            break
+        title = _title(who, [names[0], *names[skipped + 1 :]][:3])
+    return title
+
+
+def heading_of(entries: Sequence[Entry], weights: Mapping[str, float] | None = None) -> str:
+    """A heading such as `Adoption agencies, summer break (2023-05-25)`; the date where all share one."""
+    names = subjects(entries, 2, weights)
+    text = _title("", names) if names else main_speaker(entries)
+    days = {entry.time[:10] for entry in entries}
+    day = days.pop() if len(days) == 1 else ""
+    if not text:
+        return day
+    return f"{text} ({day})" if day else text
+
+
+def _title(who: str, names: Sequence[str]) -> str:
+    """The speaker and as many subjects as fit."""
+    if not names:
+        return who or UNNAMED
+    subject = names[0][: LONGEST_TITLE - len(who)].strip()
+    for name in names[1:]:
+        if len(who) + len(subject) + len(name) + 4 <= LONGEST_TITLE:
+            subject += f", {name}"
+    return f"{who}: {subject}" if who else subject[:1].upper() + subject[1:]
+
+
+def main_speaker(entries: Sequence[Entry]) -> str:
+    """The person who does most of the telling, "" where nobody or everybody does."""
+    told: Counter[str] = Counter()
+    for entry in entries:
+        told[entry.source] += 1 + len(subject_terms(entry.text))
+    if not told:
+        return ""
+    source, most = max(told.items(), key=lambda pair: (pair[1], pair[0]))
+    return source if is_person(source) and most >= MAIN_SPEAKER * told.total() else ""
+
+
+def slug_of(title: str, taken: Collection[str]) -> str:
+    """A topic id for a title: lowercase words joined by `-`, at most 60 characters, unlike any taken one.
+
+    Safe as a file name everywhere: letters, marks, digits and `-` only, and no name that Windows reserves.
+    """
+    kept = "".join(
+        char if unicodedata.category(char)[0] in "LMN" else "-"
+        for char in unicodedata.normalize("NFKC", title.replace("'", "").replace("’", "")).casefold()
+    )
+    words = [word for word in unicodedata.normalize("NFC", kept).split("-") if word]
+    slug = _fit(words, LONGEST_SLUG) or UNNAMED.casefold()
+    if slug in _RESERVED:
+        slug = f"{slug}-{UNNAMED.casefold()}"
+    used = {unicodedata.normalize("NFC", name).casefold() for name in taken}
+    number, unique = 1, slug
+    while unique in used:
+        number += 1
+        unique = f"{_fit(slug.split('-'), LONGEST_SLUG - 1 - len(str(number)))}-{number}"
+    return unique
+
+
+def _fit(words: Sequence[str], limit: int) -> str:
+    """As many words as fit; a first word that is longer alone is cut."""
+    slug = ""
+    for word in words:
+        longer = f"{slug}-{word}" if slug else word[:limit]
+        if len(longer) > limit:
+            break
+        slug = longer
+    return slug
+
+
+# ids that would be a device on Windows, or be read as the buffer
+_RESERVED = frozenset(
+    {"con", "prn", "aux", "nul", "current"} | {f"{port}{number}" for port in ("com", "lpt") for number in range(10)}
+)
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """What the texts say about one term: in how many entries it is, how it is used."""
+
+    entries: int = 0
+    noun: int = 0
+    verb: int = 0
+    name: int = 0
+    first: int = 0  # capitals at a sentence's start
+    inside: int = 0  # occurrences not at a sentence's start, where a capital means something
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    term: str  # "" for what never names a subject
+    before: str  # the word before, casefolded; "" at a sentence's start
+    after: str  # the word after, casefolded; "" where more than a space comes between
+    joined: bool  # only a space stands between it and the word before
+    light: bool = False  # part of a name (`New York`), but no name of itself
+
+
+def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] | None = None) -> list[str]:
+    """Up to `count` phrases that name what the entries are about, best first, spelt as in the text.
+
+    `weights` are the rarity of terms in a wider collection; without them every term counts the same.
+    """
+    names = vocatives(entries)
+    texts = [_words(entry.text) for entry in entries]
+    known = _evidence(texts)
+    scored: dict[tuple[str, ...], float] = {}
+    spelt: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for words in texts:
+        seen: set[tuple[str, ...]] = set()
+        for phrase in _phrases(words, known):
+            terms = tuple(word.term for word in phrase)
+            if names.intersection(terms) or len(set(terms)) < len(terms):
+                continue
+            spelt[terms][_spell(phrase, known)] += 1
+            if terms not in seen:
+                seen.add(terms)
+                scored[terms] = scored.get(terms, 0.0) + 1.0
+    value = {
+        terms: _value(terms, often, known, weights or {}) for terms, often in scored.items()
+    }
+    for run, often in _cjk_phrases([entry.text for entry in entries]).items():
+        value[run,] = often
+        spelt[run,][run] += 1
+    chosen: list[str] = []
+    used: set[str] = set()
+    for terms in sorted(value, key=lambda terms: (-value[terms], -len(terms), terms)):
+        if used.intersection(terms) or any(terms[0] in name for name in chosen if _CJK_RUN.match(terms[0])):
+            continue
+        terms = _extended(terms, scored, used)
+        used.update(terms)
+        spelling = spelt[terms]
+        chosen.append(max(spelling, key=lambda text: (spelling[text], text)))
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def _extended(
+    terms: tuple[str, ...], scored: Mapping[tuple[str, ...], float], used: Collection[str]
+) -> tuple[str, ...]:
+    """The longer phrase that the terms are part of in most of their entries: `mental health` for `mental`."""
+    longer = [
+        phrase
+        for phrase, often in scored.items()
+        if len(phrase) > len(terms) == 1
+        and terms[0] in phrase
+        and often >= 0.6 * scored.get(terms, math.inf)
+        and not used.intersection(phrase)
+    ]
+    return max(longer, key=lambda phrase: (scored[phrase], -len(phrase), phrase), default=terms)
+
+
+def _value(terms: Sequence[str], often: float, known: Mapping[str, _Evidence], weights: Mapping[str, float]) -> float:
+    """How well a phrase names the subject: how many entries its words are in, and how much it says."""
+    each = sum(_weight(known[term]) * weights.get(term, 1.0) for term in terms) / len(terms)
+    # a phrase that is used again is a name; one that occurs once may be a chance neighbourhood of words
+    fixed = often / max(known[term].entries for term in terms)
+    return each * (1 + (0.8 if often > 1 else 0.4) * min(1, len(terms) - 1) * fixed)
+
+
+def _weight(known: _Evidence) -> float:
+    use = (1 + known.noun) / (1 + known.noun + 2 * known.verb)
+    return (known.entries + 0.5 * (known.name > 0)) * (0.3 + 0.7 * use)
+
+
+def _evidence(texts: Sequence[Sequence[_Word]]) -> dict[str, _Evidence]:
+    known: defaultdict[str, _Evidence] = defaultdict(_Evidence)
+    for words in texts:
+        for term in {word.term for word in words if word.term}:
+            known[term].entries += 1
+        for word in words:
+            if not word.term:
+                continue
+            evidence = known[word.term]
+            evidence.noun += word.before in NOUN_AFTER or word.before.endswith(("'s", "’s"))
+            evidence.verb += (word.before in VERB_AFTER) + (word.after in VERB_BEFORE)
+            if word.before:
+                evidence.inside += 1
+                evidence.name += word.text[:1].isupper()
+            else:
+                evidence.first += word.text[:1].isupper()
+    return known
+
+
+def _phrases(words: Sequence[_Word], known: Mapping[str, _Evidence]) -> list[tuple[_Word, ...]]:
+    """Every run of one to three subject words with nothing between, that ends in something nameable."""
+    found = []
+    for last, word in enumerate(words):
+        if not _can_end(word, known):
+            continue
+        phrase: tuple[_Word, ...] = ()
+        for first in range(last, max(-1, last - 3), -1):
+            if not words[first].term or (phrase and not phrase[0].joined):
+                break
+            phrase = (words[first], *phrase)
+            if len(phrase) == 1 or _can_begin(words[first]):
+                found.append(phrase)
+    return found
+
+
+def _can_end(word: _Word, known: Mapping[str, _Evidence]) -> bool:
+    if not word.term or word.light or word.after in VERB_BEFORE or word.text.casefold().endswith(("ly", "ed")):
+        return False
+    use = known[word.term]
+    return use.noun + use.name >= use.verb and (use.noun + use.name > 0 or use.entries > 1 or bool(word.before))
+
+
+def _can_begin(word: _Word) -> bool:
+    low = word.text.casefold()
+    return not low.endswith("ly") and (not low.endswith("ed") or word.before in NOUN_AFTER)
+
+
+def _spell(phrase: Sequence[_Word], known: Mapping[str, _Evidence]) -> str:
+    """As in the text, but a capital only where a word has it inside sentences too, or is part of a name."""
+    spelt: list[str] = []
+    for word in reversed(phrase):
+        use = known[word.term]
+        is_name = 2 * use.name > use.inside or (not use.inside and use.first > 1 and not word.text.endswith(("ing", "s")))
+        before_name = bool(spelt) and spelt[-1][:1].isupper()
+        mixed = word.text[1:] != word.text[1:].lower()
+        spelt.append(word.text if mixed or is_name or before_name else word.text.lower())
+    return " ".join(reversed(spelt))
+
+
+@lru_cache(maxsize=1 << 12)
+def _words(text: str) -> tuple[_Word, ...]:
+    """The words of a text with their terms; in German only what is written as a noun has one."""
+    german = _is_german(text)
+    found = list(_WORD.finditer(text))
+    between = [text[one.end() : other.start()] for one, other in pairwise(found)]
+    words: list[_Word] = []
+    for place, match in enumerate(found):
+        word = match.group()
+        gap = between[place - 1] if place else ""
+        follows = place > 0 and (not _SENTENCE_END.search(gap) or _is_initial(found[place - 1].group(), gap))
+        before = found[place - 1].group().casefold() if follows else ""
+        adjoins = place < len(between) and between[place] == " "
+        after = found[place + 1].group() if adjoins else ""
+        bare = re.sub(r"['’]s?$", "", word)
+        term = _nameable(bare, german)
+        light = not term and bool(before) and word != "I" and word[0].isupper() and after[:1].isupper()
+        term = bare.casefold() if light else term
+        joined = place > 0 and (gap == " " or _is_initial(found[place - 1].group(), gap))
+        words.append(_Word(bare, term, before, after.casefold(), joined, light))
+    return tuple(words)
+
+
+def _nameable(word: str, german: bool) -> str:
+    """The term of a word that can name a subject, else ""."""
+    if len(word) < 2 or _CJK_RUN.match(word) or _CONTRACTED.search(word) or (german and not word[0].isupper()):
+        return ""
+    terms = subject_terms(word)
+    return terms[-1] if terms else ""
+
+
+def _is_initial(word: str, gap: str) -> bool:
+    """`J.` in `J. Rowling` and `J.K.` end no sentence."""
+    return gap == ". " and all(len(part) == 1 and part.isupper() for part in word.split("."))
+
+
+def _is_german(text: str) -> bool:
+    words = re.findall(r"\w+", text.casefold())
+    german = sum(word in GERMAN_SIGNS for word in words)
+    return german > sum(word in ENGLISH_SIGNS for word in words)
+
+
+def _cjk_phrases(texts: Sequence[str]) -> dict[str, float]:
+    """Runs of Chinese or Japanese characters between function characters, longest and most repeated first."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        pieces: set[str] = set()
+        for run in _CJK_RUN.findall(text):
+            for piece in re.split("[" + "".join(CJK_PARTICLES) + "]", run):
+                pieces.update(
+                    piece[start:stop]
+                    for start in range(len(piece))
+                    for stop in range(start + 2, min(start + 6, len(piece)) + 1)
+                )
+        counts.update(pieces)
+    return {piece: count * (1 + 0.2 * min(len(piece), 5)) for piece, count in counts.items()}

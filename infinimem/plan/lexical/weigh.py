@@ -1,0 +1,84 @@
+"""How alike two groups of entries are, by the words that tell subjects apart."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from infinimem.model import Entry
+from infinimem.plan.lexical.light import CALENDAR, ENGLISH, GERMAN
+from infinimem.text.words import analyse
+
+Vector = Mapping[str, float]
+
+_COUNTS_OR_DATES = re.compile(r"\d|(?:y|m|d|ym|md)\d")  # numbers, and dates as the analyser spells them
+
+
+@lru_cache(maxsize=1)
+def light_terms() -> frozenset[str]:
+    """The light words as the analyser spells them."""
+    return frozenset(term for word in f"{ENGLISH} {GERMAN} {CALENDAR}".split() for term in analyse(word))
+
+
+@lru_cache(maxsize=1 << 14)
+def subject_terms(text: str) -> tuple[str, ...]:
+    """The terms of a text that can name a subject, in order, repeats kept."""
+    light = light_terms()
+    return tuple(term for term in analyse(text) if term not in light and not _COUNTS_OR_DATES.match(term))
+
+
+def vocatives(entries: Iterable[Entry]) -> frozenset[str]:
+    """The terms that name the speakers themselves: who is addressed is not what is talked about.
+
+    A short form counts too: `mel` for Melanie.
+    """
+    names = {name for entry in entries if is_person(entry.source) for name in entry.source.casefold().split()}
+    return frozenset(term for name in names for short in _short_forms(name) for term in analyse(short))
+
+
+def is_person(source: str) -> bool:
+    """True for a source that reads like somebody's name, false for roles, files and tools."""
+    return source[:1].isupper() and ":" not in source and source.casefold() not in _ROLES
+
+
+def term_counts(entries: Iterable[Entry], without: frozenset[str] = frozenset()) -> Counter[str]:
+    """In how many of the entries each subject term occurs."""
+    return Counter(term for entry in entries for term in set(subject_terms(entry.text)) if term not in without)
+
+
+def rarity(groups: Sequence[Counter[str]], sizes: Sequence[int]) -> dict[str, float]:
+    """Inverse document frequency over all entries counted; a term in half of them weighs next to nothing."""
+    total = sum(sizes)
+    seen: Counter[str] = Counter()
+    for counts in groups:
+        seen.update(counts)
+    return {term: math.log(1 + total / count) for term, count in seen.items()}
+
+
+def telling(weights: Mapping[str, float]) -> dict[str, float]:
+    """Rarity damped, for choosing names: a title should be distinctive, but not a word that occurs once."""
+    return {term: math.sqrt(weight) for term, weight in weights.items()}
+
+
+def vector(counts: Counter[str], weights: Mapping[str, float]) -> dict[str, float]:
+    """A unit vector: damped counts times rarity."""
+    raw = {term: (1 + math.log(count)) * weights.get(term, 0.0) for term, count in counts.items()}
+    norm = math.sqrt(math.fsum(value * value for value in raw.values()))
+    return {term: value / norm for term, value in raw.items()} if norm else {}
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """How alike two unit vectors are, 0 to 1."""
+    if len(other) < len(one):
+        one, other = other, one
+    return math.fsum(value * other[term] for term, value in one.items() if term in other)
+
+
+def _short_forms(name: str) -> set[str]:
+    return {name, *(name[:length] for length in range(2, 5) if length < len(name))}
+
+
+_ROLES = frozenset({"ai", "user", "assistant", "system", "human", "bot", "tool", "hand"})

@@ -1,0 +1,249 @@
+"""What a plan may not do. A step that breaks a rule is skipped and said; nothing is guessed or forced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from infinimem.model import Create, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
+from infinimem.plan.desk import OUR_KEYS, Desk
+from infinimem.text.signature import render_seqs
+
+GATE = 0.9  # All-Mem, default of Split, Merge and Update alike
+WHYS = ("superseded", "duplicate", "expired", "deleted")
+ID = re.compile(r"[^\W_](?:[\w.' -]*\w)?(?:/[^\W_](?:[\w.' -]*\w)?)*")
+RESERVED = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    "current",
+    *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)),
+}
+NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+NAME = re.compile(r"[^\W\d_a-zà-öø-ÿ][\w'’-]*")
+WORD = re.compile(r"[\w'’]+")
+NEGATIONS = frozenset(
+    "no not never none nobody nothing neither nor without cannot can't don't doesn't didn't isn't wasn't won't aren't "
+    "weren't hasn't haven't hadn't shouldn't wouldn't couldn't kein keine keinen keinem keiner nicht nie niemals nichts "
+    "ohne ne pas jamais sans no nunca sin non mai senza не нет никогда без 不 没 没有 無 ない".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The least confidence for each kind of edit."""
+
+    supersede: float = GATE
+    join: float = GATE
+    split: float = GATE
+    merge: float = GATE
+
+
+def violation(step: Step, desk: Desk, gates: Gates = Gates()) -> str:
+    """Why a step cannot be carried out on this desk; "" when it can."""
+    match step:
+        case Create():
+            return bad_create(step, desk)
+        case Extend():
+            return bad_extend(step, desk)
+        case Join():
+            return bad_join(step, desk, gates)
+        case Retire():
+            return bad_retire(step, desk, gates)
+        case Split():
+            return bad_split(step, desk, gates)
+        case Merge():
+            return bad_merge(step, desk, gates)
+        case Summarise():
+            return bad_summary(step, desk)
+
+
+def bad_id(topic: str) -> str:
+    """Why a topic id cannot be a file name; "" when it can."""
+    if not ID.fullmatch(topic) or len(topic.encode()) > 200 or ".." in topic:
+        return f"{topic!r} is no topic id: use words joined by - and /"
+    if any(
+        piece.casefold().split(".")[0] in RESERVED or piece.endswith((".md", ".", " "))
+        for piece in topic.split("/")
+    ):
+        return f"{topic!r} is a reserved name"
+    return ""
+
+
+def bad_create(step: Create, desk: Desk) -> str:
+    taken = {topic.casefold() for topic in desk.documents}
+    if step.topic.casefold() in taken:
+        return f"the topic {step.topic} exists already"
+    if not step.title.strip() or "\n" in step.title:
+        return "a title is one line of text"
+    return bad_id(step.topic)
+
+
+def unchangeable(topic: str, desk: Desk) -> str:
+    """Why a document may not be changed; "" when it may."""
+    document = desk.documents.get(topic)
+    if document is None:
+        return f"there is no topic {topic}"
+    if document.blocking:
+        return str(document.blocking[0])
+    if document.is_guest:
+        return f"{document.path} is not one of our documents (it has no `id`), so it is never changed"
+    return ""
+
+
+def bad_extend(step: Extend, desk: Desk) -> str:
+    problem = unchangeable(step.topic, desk)
+    if problem:
+        return problem
+    if "\n" in step.heading:
+        return "a heading is one line of text"
+    missing = [seq for seq in step.seqs if desk.buffered(seq) is None]
+    if missing:
+        return f"not waiting in the buffer: {render_seqs(missing)}"
+    return "" if step.seqs else "names no entry"
+
+
+def bad_join(step: Join, desk: Desk, gates: Gates) -> str:
+    sources = [desk.buffered(seq) for seq in step.seqs]
+    entries = [entry for entry in sources if entry is not None]
+    if len(entries) < len(sources):
+        return "joins entries that are not waiting in the buffer"
+    if len({id(entry) for entry in entries}) < 2:
+        return "a join needs two entries"
+    if step.conf < gates.join:
+        return below(step.conf, gates.join)
+    if len({entry.signature.get("ns") for entry in entries}) > 1:
+        return "joins entries of different ns"
+    return ungrounded(step.text, [entry.text for entry in entries], exact=True)
+
+
+def below(conf: float, gate: float) -> str:
+    """The message for a step that its gate does not let through."""
+    return f"confidence {conf:g} is below the gate of {gate:g}"
+
+
+def facts_of(text: str) -> set[str]:
+    """The numbers, names and negations of a text, as far as they can be seen without understanding it."""
+    numbers = {number.strip(".,:/-") for number in NUMBER.findall(text)}
+    names = {
+        name.casefold().removesuffix("'s").removesuffix("’s") for name in NAME.findall(text) if len(name) > 1
+    }
+    negations = {"not" for word in WORD.findall(text.casefold()) if word.replace("’", "'") in NEGATIONS}
+    return numbers | names | negations
+
+
+def ungrounded(text: str, sources: list[str], *, exact: bool) -> str:
+    """What a derived text says that its sources do not (or, when `exact`, leaves out); "" when nothing."""
+    said = facts_of(text)
+    known = set().union(*(facts_of(source) for source in sources)) if sources else set()
+    words = {word.casefold() for source in sources for word in WORD.findall(source)}
+    added = {fact for fact in said - known if fact not in words}
+    if added:
+        return f"says what no source says: {', '.join(sorted(added)[:3])}"
+    lost = {fact for fact in known - said if fact not in {word.casefold() for word in WORD.findall(text)}}
+    if exact and lost:
+        return f"leaves out: {', '.join(sorted(lost)[:3])}"
+    return ""
+
+
+def bad_retire(step: Retire, desk: Desk, gates: Gates) -> str:
+    if step.why not in WHYS:
+        return f"{step.why!r} is no reason; use one of {', '.join(WHYS)}"
+    old = desk.buffered(step.seq) or desk.holding(step.seq)
+    if old is None:
+        return f"no visible entry has seq {step.seq}"
+    if old.topic in desk.documents and old.topic != "CURRENT":
+        problem = unchangeable(old.topic, desk)
+        if problem:
+            return problem
+    if len(old.seqs) > 1 and any(seq not in desk.spare for seq in old.seqs if seq != step.seq):
+        return f"evidence lacks the other entries of the joined line {render_seqs(old.seqs)}"
+    if step.why not in ("superseded", "duplicate"):
+        return ""
+    new = desk.buffered(step.by) or desk.holding(step.by)
+    if new is None:
+        return f"no visible entry has seq {step.by}, which is to take its place"
+    if step.conf < gates.supersede:
+        return below(step.conf, gates.supersede)
+    return bad_succession(old, step.seq, new, step.by, step.why)
+
+
+def bad_succession(old: Entry, old_seq: int, new: Entry, new_seq: int, why: str) -> str:
+    """Why one entry may not take another's place: it goes forward only, and within one ns."""
+    if new is old or new_seq == old_seq:
+        return f"{old_seq} cannot take its own place"
+    if old.signature.get("ns") != new.signature.get("ns"):
+        return f"{old_seq} and {new_seq} are of different ns"
+    if why == "duplicate":
+        return ""
+    if old_seq > new_seq:
+        return f"{new_seq} is older than {old_seq}; only the newer supersedes"
+    if old.time and new.time and new.time < old.time[: len(new.time)]:
+        return f"{new_seq} ({new.time}) lies before {old_seq} ({old.time}); only the later supersedes"
+    if old.source == "user" and new.source == "AI":
+        return f"{old_seq} was said by the user and is not superseded by an AI ({new_seq})"
+    return ""
+
+
+def bad_split(step: Split, desk: Desk, gates: Gates) -> str:
+    problem = unchangeable(step.topic, desk)
+    if problem:
+        return problem
+    if step.conf < gates.split:
+        return below(step.conf, gates.split)
+    if len(step.parts) < 2:
+        return "a split needs two parts"
+    names = [part.topic for part in step.parts]
+    if step.topic not in names:
+        return f"one part must keep the id {step.topic}"
+    if len({name.casefold() for name in names}) < len(names):
+        return "two parts have the same id"
+    for part in step.parts:
+        if part.topic != step.topic:
+            problem = bad_create(Create(part.topic, part.title), desk)
+            if problem:
+                return problem
+    firsts = [entry.seqs[0] for entry in desk.documents[step.topic].entries]
+    given = [seq for part in step.parts for seq in part.seqs]
+    heads = [seq for seq in given if seq in firsts]
+    every = {seq for entry in desk.documents[step.topic].entries for seq in entry.seqs}
+    if sorted(heads) != sorted(firsts) or not set(given) <= every or len(set(given)) < len(given):
+        return "the parts are no exact partition of the topic's entries"
+    return (
+        "" if all(any(seq in firsts for seq in part.seqs) for part in step.parts) else "a part has no entry"
+    )
+
+
+def bad_merge(step: Merge, desk: Desk, gates: Gates) -> str:
+    if step.conf < gates.merge:
+        return below(step.conf, gates.merge)
+    if len(set(step.topics)) < 2 or step.into not in step.topics:
+        return "a merge needs two topics, one of which it goes into"
+    for topic in step.topics:
+        problem = unchangeable(topic, desk)
+        if problem:
+            return problem
+        own = [key for key in desk.documents[topic].header.fields if key not in OUR_KEYS]
+        if own and topic != step.into:
+            return f"{topic} has front matter of its own ({', '.join(own[:3])}); move it by hand first"
+    return ""
+
+
+def bad_summary(step: Summarise, desk: Desk) -> str:
+    problem = unchangeable(step.topic, desk)
+    if problem:
+        return problem
+    if "\n" in step.text:
+        return "a summary is one line of text"
+    document = desk.documents[step.topic]
+    sources = [entry.text for entry in document.entries]
+    sources += [value for entry in document.entries for _, value in entry.signature.fields]
+    sources += [name for block in document.blocks for name in block.headings]
+    return ungrounded(step.text, sources, exact=False)
+
+
+def settings_gates(settings: Mapping[str, float]) -> Gates:
+    """The gates as configured."""
+    return Gates(*(settings.get(f"gate.{kind}", GATE) for kind in ("supersede", "join", "split", "merge")))

@@ -1,0 +1,174 @@
+"""What people and agents look at: pages, traces, the state of the library; and the index kept fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infinimem.errors import BadInput
+from infinimem.model import CURRENT, Entry, Problem, Unit, path_of, topic_of
+from infinimem.store.buffer import read_if_there
+from infinimem.store.evidence import read_records, retirement
+from infinimem.store.layout import BUFFER
+from infinimem.store.read import read_file
+from infinimem.text.document import title_of
+from infinimem.text.lines import strip_ending
+from infinimem.text.signature import parse_seqs
+from infinimem.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from infinimem.config import Settings
+    from infinimem.search.index import CatalogRow, Index
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Lines of a document: `first` and `last` are 1-based and inclusive, `total` how many there are."""
+
+    topic: str
+    path: str
+    title: str
+    first: int
+    last: int
+    total: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One seq's whole story.
+
+    `here` is the visible line that stands for it ("" path when it is retired), `words` what evidence holds
+    of it by revision, `fate` why it left and when, `by` the seq that took its place, `replaced` what it replaced.
+    """
+
+    seq: int
+    here: Unit | None
+    words: tuple[tuple[str, Entry], ...]
+    fate: str = ""
+    at: str = ""
+    by: int = 0
+    replaced: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The library at a glance. Sizes are estimated tokens; ages are seconds."""
+
+    root: str
+    topics: int
+    guests: int
+    entries: int
+    tokens: int
+    buffered: int
+    buffer_tokens: int
+    buffer_age: float
+    due: str
+    last_flush: str
+    newest_seq: int
+    problems: tuple[Problem, ...]
+
+
+def read_page(root: Path, topic: str, first: int, last: int, heading: str) -> Page:
+    """Lines of a document, as `Library.read` promises."""
+    document = read_file(root, path_of(topic)).document
+    total = len(document.lines)
+    if heading:
+        wanted = heading.casefold()
+        blocks = [b for b in document.blocks if b.headings and b.headings[-1].casefold() == wanted]
+        if not blocks:
+            names = ", ".join(b.headings[-1] for b in document.blocks if b.headings) or "none"
+            raise BadInput(f"{document.path} has no heading {heading!r}; it has: {names}")
+        level = blocks[0].level
+        start = document.blocks.index(blocks[0])
+        end = next((b.span.start for b in document.blocks[start + 1 :] if b.level <= level), total)
+        first, last = blocks[0].span.start + 1, end
+    if first < 1 or (last and last < first) or (total and first > total):
+        asked = f"{first}-{last}" if last else f"{first}-"
+        raise BadInput(f"{document.path} has lines 1-{total}, not {asked}")
+    last = min(last or total, total)
+    lines = tuple(strip_ending(line, "\r\n" if line.endswith("\r\n") else "\n") for line in document.lines)
+    return Page(topic, document.path, title_of(document), first, last, total, lines[first - 1 : last])
+
+
+def trace(root: Path, index: Index, seq: int) -> Trace | None:
+    """The story of a seq; None when nothing knows it."""
+    here = index.locate(seq)
+    record = read_records(root, [seq])[seq]
+    if here is None and not record.entries and not record.events:
+        return None
+    event = retirement(record)
+    said = [here.get("supersedes")] if here is not None else []
+    said += [entry.signature.get("supersedes") for _, entry in record.entries]
+    replaced = tuple(dict.fromkeys(old for value in said for old in parse_seqs(value)))
+    if event is None or here is not None:
+        return Trace(seq, here, record.entries, replaced=replaced)
+    by = parse_seqs(event.get("by"))
+    why = event.get("why") or event.kind
+    return Trace(seq, None, record.entries, why, event.get("at"), by[0] if by else 0, replaced)
+
+
+def status(root: Path, index: Index, settings: Settings, now: datetime) -> Status:
+    """Sizes, ages and health, from the index and CURRENT alone."""
+    from infinimem.flush import buffer_age, is_due
+    from infinimem.text.document import unsigned_entries
+
+    rows = [row for row in index.catalog() if row.topic != CURRENT]
+    document = read_file(root, BUFFER).document
+    last, newest = last_flush(root)
+    buffered = [*document.entries, *unsigned_entries(document)]
+    newest = max([newest, *(seq for entry in document.entries for seq in entry.seqs)])
+    return Status(
+        str(root),
+        sum(not row.guest for row in rows),
+        sum(row.guest for row in rows),
+        sum(row.entries for row in rows),
+        sum(row.tokens for row in rows),
+        len(buffered),
+        estimate("".join(document.lines)) if buffered else 0,
+        buffer_age(document, now),
+        is_due(document, settings, now),
+        last,
+        newest,
+        document.blocking,
+    )
+
+
+def last_flush(root: Path) -> tuple[str, int]:
+    """When the last flush was, and its high-water mark; ("", 0) before the first."""
+    import re
+
+    from infinimem.store.buffer import evidence_files
+
+    mark = re.compile(rb"^- <event=flush, high=(\d+), at=([^>]+)>", re.MULTILINE)
+    for path in reversed(evidence_files(root)):
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4096))
+            found = mark.findall(file.read())
+        if found:
+            return found[-1][1].decode(), int(found[-1][0])
+    return "", 0
+
+
+def resolve_topic(root: Path, name: str, catalog: Callable[[], Sequence[CatalogRow]]) -> str | None:
+    """The id that a name means: an id, a path, or an id that a topic had before."""
+    topic = CURRENT if name in (CURRENT, BUFFER) else topic_of(name)
+    if topic.startswith(("/", ".")) or "\0" in topic or ".." in topic.split("/"):
+        return None
+    path = BUFFER if topic == CURRENT else path_of(topic)
+    if topic == CURRENT or (root / path).is_file():
+        return topic
+    from infinimem.plan.desk import aux_list
+
+    for row in catalog():
+        if row.guest:
+            continue
+        # cheap first: only a document whose bytes name the old id is parsed
+        if topic.encode() in read_if_there(root / row.path):
+            document = read_file(root, row.path).document
+            if topic in aux_list(document, "former_ids") or topic in aux_list(document, "merged_from"):
+                return row.topic
+    return None

@@ -1,0 +1,1 @@
+"""Finding entries again: the persisted index and the ranking. Importing this does nothing."""

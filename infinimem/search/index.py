@@ -1,0 +1,445 @@
+"""The index: what every file of the library holds, brought up to date for changed files only.
+
+It lives in `.infinimem/index/`, is derived from the files alone, and may be deleted at any time. The
+inverted index carries a generation number, and `files-N.json` beside it, written before, says what generation
+N had read: so a commit is one, wherever a process is killed. Whoever cannot write (a read-only folder,
+another process writing) searches what is there, with the changed files read into memory over it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from infinimem.model import CURRENT, Filter, Hit, Unit, path_of, topic_of
+from infinimem.search.folder import Busy, clear, held, read_catalog, read_rows, tidy, write_rows
+from infinimem.search.sources import (
+    EVIDENCE_FOLDER,
+    Changes,
+    FileState,
+    Parsed,
+    Reader,
+    ReadTail,
+    ReadUnits,
+    Row,
+    Tail,
+    changes_since,
+    read_changes,
+    size_of,
+)
+from infinimem.text import words
+
+if TYPE_CHECKING:
+    from infinimem.search.rank import Question, Weights
+    from infinimem.search.records import Record
+    from infinimem.search.shelf import Shelf
+
+__all__ = [
+    "CatalogRow",
+    "FileState",
+    "Index",
+    "IndexStats",
+    "Parsed",
+    "ReadTail",
+    "ReadUnits",
+    "Tail",
+    "TopicMatch",
+]
+
+DEPTH = 100
+"""Candidates that the inverted index hands to the final ranking."""
+
+_AROUND = 2  # steps in seq order from a candidate to entries that are ranked with it
+_LARGE_CHANGE = 4_000_000  # bytes of changed files from which on a big write buffer pays
+_READ_SPEED = 1_000_000  # bytes a second, roughly: what another writer must save us to be worth waiting for
+_TELLING = 40  # terms of a long text that its topics are sought with
+_BEST = 3  # entries that make up a topic's score
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """A document in one row."""
+
+    topic: str
+    path: str
+    title: str
+    summary: str
+    tokens: int
+    entries: int
+    guest: bool
+
+
+class TopicMatch(NamedTuple):
+    """A topic that shares words with a text: its BM25 score, and its entries that matched, best first."""
+
+    topic: str
+    score: float
+    units: tuple[Unit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStats:
+    """How big the index is: files and visible units read, bytes on disk (0 in memory)."""
+
+    files: int
+    units: int
+    terms: int
+    bytes: int
+    in_memory: bool
+
+
+class Index:
+    """The searchable state of one library; `refresh` it before asking it anything."""
+
+    def __init__(self, root: Path | str, language: str = "english") -> None:
+        self.root = Path(root)
+        self.language = language
+        self._folder = self.root / ".infinimem" / "index"
+        self._base: Shelf | None = None  # on disk
+        self._generation = 0
+        self._base_rows: dict[str, Row] = {}
+        self._has_catalog = True
+        self._over: Shelf | None = None  # in memory, over what it masks of the base
+        self._over_rows: dict[str, Row] = {}
+        self._over_key: object = None
+        self._reader: Reader | None = None
+
+    # Freshness
+
+    def refresh(
+        self, listing: Mapping[str, FileState], read_units: ReadUnits, read_tail: ReadTail | None = None
+    ) -> None:
+        """Bring the index up to date with the files listed: only those whose state changed are read."""
+        self._reader = Reader(self.root, listing, read_units, read_tail, self.language)
+        self._load()
+        changes = changes_since(self._base_rows, self._reader)
+        if not changes:
+            self._uncover()
+            return
+        patience = 0.3 + size_of(changes, self._base_rows, self._reader) / _READ_SPEED
+        try:
+            with held(self._folder, patience):
+                self._load()
+                self._write(changes_since(self._base_rows, self._reader), self._reader)
+        except (Busy, OSError):
+            self._cover(changes_since(self._base_rows, self._reader), self._reader)
+
+    def destroy(self) -> None:
+        """Remove the index from disk with every word in it; the next refresh builds it anew."""
+        self._forget()
+        self._uncover()
+        if self._folder.exists():
+            with held(self._folder, 10.0):
+                clear(self._folder)
+
+    @property
+    def _place(self) -> Path:
+        from infinimem.search import shelf
+
+        return self._folder / f"{shelf.VERSION}.{words.VERSION}.{self.language}"
+
+    def _load(self) -> None:
+        """Open what is on disk, or see what another process has committed since."""
+        try:
+            if self._base is not None:
+                self._base.reload()
+            elif (self._place / "meta.json").exists():
+                from infinimem.search.shelf import Shelf
+
+                self._base = Shelf.open(self._place)
+            else:
+                self._forget()
+                return
+            self._load_rows(self._base)
+        except BaseException as error:
+            if not _means_damage(error):
+                raise
+            self._forget()
+
+    def _load_rows(self, base: Shelf) -> None:
+        for _ in range(5):
+            generation = base.generation()
+            if not generation:
+                break
+            if generation == self._generation:
+                return
+            try:
+                self._base_rows = read_rows(self._place, generation)
+            except FileNotFoundError:  # replaced by a newer generation just now
+                base.reload()
+                continue
+            self._generation, self._has_catalog = generation, False
+            return
+        self._forget()
+
+    def _forget(self) -> None:
+        self._base, self._generation, self._base_rows, self._has_catalog = None, 0, {}, True
+
+    def _uncover(self) -> None:
+        if self._base is not None:
+            self._base.mask(())
+        self._over, self._over_rows, self._over_key = None, {}, None
+
+    def _write(self, changes: Changes, reader: Reader) -> None:
+        """Read the changed files into the index on disk, as one commit."""
+        if not changes:
+            self._uncover()
+            return
+        from infinimem.search.shelf import LARGE_HEAP, SMALL_HEAP, Shelf
+
+        if self._base is None:
+            clear(self._folder)
+            self._base = Shelf.create(self._place)
+        self._load_catalog()
+        self._uncover()
+        large = size_of(changes, self._base_rows, reader) > _LARGE_CHANGE
+        try:
+            writer = self._base.writer(LARGE_HEAP if large else SMALL_HEAP)
+        except ValueError as error:
+            raise Busy from error
+        rows = read_changes(changes, self._base_rows, reader, writer, [self._base])
+        generation = max(self._generation + 1, time.time_ns())
+        write_rows(self._place, generation, rows)
+        writer.number(generation)
+        writer.commit()
+        writer.close()
+        self._base.reload()
+        self._generation, self._base_rows = generation, rows
+        tidy(self._place)
+
+    def _cover(self, changes: Changes, reader: Reader) -> None:
+        """Read the changed files into memory, over what is on disk."""
+        read = (*changes.whole, *changes.grown)
+        key = (self._generation, tuple(changes.removed), tuple((path, reader.listing[path]) for path in read))
+        if self._over is not None and self._over_key == key:
+            return
+        from infinimem.search.shelf import LARGE_HEAP, SMALL_HEAP, Shelf
+
+        self._load_catalog()
+        self._uncover()
+        large = size_of(changes, self._base_rows, reader) > _LARGE_CHANGE
+        over = Shelf.create(None)
+        writer = over.writer(LARGE_HEAP if large else SMALL_HEAP)
+        rows = read_changes(changes, self._base_rows, reader, writer, [*self._shelves, over])
+        writer.commit()
+        writer.close()
+        over.reload()
+        if self._base is not None:
+            gone = [path for path in (*changes.removed, *changes.whole) if path in self._base_rows]
+            self._base.mask(gone)
+        self._over, self._over_rows, self._over_key = over, rows, key
+
+    def _load_catalog(self) -> None:
+        """Titles, summaries and counts, which a search does without."""
+        if self._has_catalog:
+            return
+        self._base_rows = read_catalog(self._place, self._generation, self._base_rows)
+        self._has_catalog = True
+
+    # Questions
+
+    def search(
+        self,
+        query: str,
+        k: int = 5,
+        filter: Filter = Filter(),
+        weights: Weights | None = None,
+    ) -> list[Hit]:
+        """The best entries, one hit an entry, best first, ties by place; BadInput for a date that is none."""
+        from infinimem.search.rank import Weights, read_question
+
+        question = read_question(query, self.language)
+        if not question.terms or k < 1:
+            return []
+        return self._mended(lambda: self._search(question, k, filter, weights or Weights()))
+
+    def similar(self, text: str, k: int = 5) -> list[TopicMatch]:
+        """The topics whose entries share most with a text, best first; neither CURRENT nor guests."""
+        return self._mended(lambda: self._similar(text, k))
+
+    def missing(self, query: str) -> bool:
+        """Whether none of the words that a question asks about occurs in anything visible."""
+        asked = words.content_words(query, self.language) or words.query_words(query, self.language)
+        sought = [term for term in asked if not words.is_date_term(term)] or asked
+        return self._mended(lambda: not any(self._holding(term) for term in sought))
+
+    def locate(self, seq: int) -> Unit | None:
+        """Where a seq stands now, alone or in a joined line; None if nowhere visible."""
+        from infinimem.search.shelf import VISIBLE
+
+        return self._mended(lambda: next(iter(self._at_seqs((seq,), VISIBLE)), None))
+
+    def evidence(self, seq: int) -> list[Unit]:
+        """Every line of evidence about a seq, entries and events, by file and line."""
+        from infinimem.search.shelf import EVIDENCE
+
+        return self._mended(lambda: self._at_seqs((seq,), EVIDENCE))
+
+    def catalog(self) -> list[CatalogRow]:
+        """Every document by path, CURRENT among them; evidence is none."""
+        rows = self._mended(self._whole_rows)
+        return [
+            CatalogRow(topic_of(path), path, row.title, row.summary, row.tokens, row.entries, row.guest)
+            for path, row in sorted(rows.items())
+            if not path.startswith(EVIDENCE_FOLDER)
+        ]
+
+    def stats(self) -> IndexStats:
+        """How much the index holds."""
+        size = sum(file.stat().st_size for file in self._place.iterdir()) if self._base is not None else 0
+        return IndexStats(len(self._rows), self._units, self._terms, size, self._over is not None)
+
+    def _search(self, question: Question, k: int, filter: Filter, weights: Weights) -> list[Hit]:
+        from infinimem.search.rank import Statistics, score
+
+        depth = max(DEPTH, 3 * k)
+        matches = [match for shelf in self._shelves for match in shelf.match(question.terms, filter, depth)]
+        matches.sort(key=_by_score)
+        pool = {_place_of(record.unit): record for _, record in matches[:depth]}
+        reachable = _seqs_around(pool.values(), _AROUND)
+        for record in self._records_at(_seqs_around(pool.values(), weights.reach)):
+            pool.setdefault(_place_of(record.unit), record)
+        holding = {term: self._holding(term) for term in question.terms}
+        statistics = Statistics(self._units, self._terms / max(1, self._units), holding)
+        scores = score(question, [record.candidate for record in pool.values()], statistics, weights)
+        hits = [
+            Hit(record.unit, value)
+            for record, value in zip(pool.values(), scores, strict=True)
+            if value > 0 and (not record.unit.seqs or not reachable.isdisjoint(record.unit.seqs))
+        ]
+        allowed = self._allowed(hits, filter)
+        return sorted(allowed, key=lambda hit: (-hit.score, hit.unit.path, hit.unit.line))[:k]
+
+    def _allowed(self, hits: list[Hit], filter: Filter) -> list[Hit]:
+        """The hits that pass a filter; an entry that was retired and stands again is not retired."""
+        from infinimem.search.records import allows
+        from infinimem.search.shelf import VISIBLE
+
+        kept = [hit for hit in hits if not hit.unit.retired and allows(filter, hit.unit)]
+        retired: dict[tuple[int, ...], Hit] = {}
+        for hit in sorted(
+            (hit for hit in hits if hit.unit.retired), key=lambda hit: hit.unit.get("retired_at")
+        ):
+            retired[hit.seqs] = hit
+        if not retired:
+            return kept
+        seqs = {seq for hit in retired.values() for seq in hit.seqs}
+        standing = {seq for unit in self._at_seqs(seqs, VISIBLE) for seq in unit.seqs}
+        return kept + [
+            hit
+            for hit in retired.values()
+            if standing.isdisjoint(hit.seqs) and allows(filter, hit.unit, self._successor(hit.unit))
+        ]
+
+    def _successor(self, unit: Unit) -> Unit | None:
+        """What took a retired unit's place, itself retired or not."""
+        by = unit.get("retired_by")
+        if not by.isdecimal() or by == "0":
+            return None
+        told = [unit for unit in self.evidence(int(by)) if unit.text]
+        return self.locate(int(by)) or next(reversed(told), None)
+
+    def _similar(self, text: str, k: int) -> list[TopicMatch]:
+        from infinimem.search.rank import idf
+
+        counts: dict[str, int] = {}
+        for term in words.analyse(text, self.language):
+            counts[term] = counts.get(term, 0) + 1
+        weighed = {term: count * idf(self._units, self._holding(term)) for term, count in counts.items()}
+        telling = sorted((term for term in weighed if weighed[term]), key=lambda term: (-weighed[term], term))
+        if not telling:
+            return []
+        matches = [
+            match
+            for shelf in self._shelves
+            for match in shelf.match_topics(telling[:_TELLING], path_of(CURRENT), 2 * DEPTH)
+        ]
+        rows = self._whole_rows()
+        topics: dict[str, list[tuple[float, Unit]]] = {}
+        for value, record in sorted(matches, key=_by_score):
+            if not rows[record.unit.path].guest:
+                topics.setdefault(record.unit.topic, []).append((value, record.unit))
+        found = [
+            TopicMatch(topic, sum(value for value, _ in best[:_BEST]), tuple(unit for _, unit in best))
+            for topic, best in topics.items()
+        ]
+        return sorted(found, key=lambda match: (-match.score, match.topic))[:k]
+
+    @property
+    def _shelves(self) -> list[Shelf]:
+        return [shelf for shelf in (self._base, self._over) if shelf is not None]
+
+    @property
+    def _rows(self) -> dict[str, Row]:
+        return self._base_rows if self._over is None else self._over_rows
+
+    @property
+    def _units(self) -> int:
+        return sum(row.units for row in self._rows.values())
+
+    @property
+    def _terms(self) -> int:
+        return sum(row.terms for row in self._rows.values())
+
+    def _whole_rows(self) -> dict[str, Row]:
+        self._load_catalog()
+        return self._rows
+
+    def _holding(self, term: str) -> int:
+        return sum(shelf.holding(term) for shelf in self._shelves)
+
+    def _records_at(self, seqs: Iterable[int]) -> list[Record]:
+        from infinimem.search.shelf import VISIBLE
+
+        wanted = list(seqs)
+        return [record for shelf in self._shelves for record in shelf.at_seqs(wanted, VISIBLE)]
+
+    def _at_seqs(self, seqs: Iterable[int], kind: int) -> list[Unit]:
+        wanted = list(seqs)
+        return [record.unit for shelf in self._shelves for record in shelf.at_seqs(wanted, kind)]
+
+    def _mended(self, ask: Callable[[], _Answer]) -> _Answer:
+        """An answer, from a rebuilt index if the one on disk turns out to be damaged."""
+        try:
+            return ask()
+        except BaseException as error:
+            if self._base is None or self._reader is None or not _means_damage(error):
+                raise
+            reader = self._reader
+        self._forget()
+        self._uncover()
+        with contextlib.suppress(Busy, OSError), held(self._folder, 1.0):
+            clear(self._folder)
+        self.refresh(reader.listing, reader.read_units, reader.read_tail)
+        return ask()
+
+
+def _means_damage(error: BaseException) -> bool:
+    """Whether an error comes from index files that are not what was written; tantivy also panics then."""
+    if isinstance(error, (ValueError, KeyError, TypeError, OSError)):
+        return True
+    return type(error).__name__ == "PanicException"
+
+
+def _place_of(unit: Unit) -> tuple[str, int, tuple[int, ...]]:
+    return unit.path, unit.line, unit.seqs
+
+
+def _by_score(match: tuple[float, Record]) -> tuple[float, str, int]:
+    return -match[0], match[1].unit.path, match[1].unit.line
+
+
+def _seqs_around(records: Iterable[Record], reach: int) -> set[int]:
+    """The seqs of records and `reach` steps to either side of them."""
+    seqs: set[int] = set()
+    for record in records:
+        if record.unit.seqs:
+            first, last = min(record.unit.seqs), max(record.unit.seqs)
+            seqs.update(range(first - reach, first + 1), range(last, last + reach + 1))
+    return seqs

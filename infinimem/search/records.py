@@ -1,0 +1,184 @@
+"""What the index keeps of a unit: its words, its dates, and itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from infinimem.errors import BadInput
+from infinimem.model import Filter, Unit, path_of
+from infinimem.search.rank import Candidate, Sitting
+from infinimem.text.words import analyse, date_terms, names_time
+
+ASKS, ONLY_ASKS, SAYS_WHEN = 1, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A unit and its analysed words."""
+
+    unit: Unit
+    own: tuple[str, ...]
+    signature: tuple[str, ...]
+    headings: tuple[str, ...]
+    flags: int
+
+    @property
+    def words(self) -> str:
+        """All terms as one text: the three kinds on a line each."""
+        return "\n".join((" ".join(self.own), " ".join(self.signature), " ".join(self.headings)))
+
+    @property
+    def stored(self) -> bytes:
+        """The unit and its flags; `restore` reads it."""
+        unit = self.unit
+        row = (
+            *(unit.path, unit.line, unit.stop, unit.text, unit.seqs),
+            *(unit.headings, unit.fields, unit.retired, self.flags),
+        )
+        return json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+    @property
+    def candidate(self) -> Candidate:
+        """The record as the ranking sees it."""
+        unit = self.unit
+        return Candidate(
+            self.own,
+            self.signature,
+            self.headings,
+            unit.seqs,
+            unit.source,
+            Sitting(unit.time[:10], _minute(unit.observed), unit.get("ns")),
+            bool(self.flags & ASKS),
+            bool(self.flags & ONLY_ASKS),
+            bool(self.flags & SAYS_WHEN),
+        )
+
+
+def describe(unit: Unit, language: str) -> Record:
+    """Analyse a unit."""
+    text = unit.text
+    signature = date_terms(unit.time or unit.observed)
+    if unit.source:
+        signature += analyse(unit.source, language)
+    headings: list[str] = []
+    for heading in unit.headings:
+        headings += analyse(heading, language)
+    asks = any(mark in text for mark in _QUESTION_MARKS)
+    only_asks = asks and text.rstrip().endswith(_QUESTION_MARKS)
+    flags = ASKS * asks | ONLY_ASKS * only_asks | SAYS_WHEN * names_time(text)
+    return Record(unit, tuple(analyse(text, language)), tuple(signature), tuple(headings), flags)
+
+
+def restore(words: str, stored: bytes) -> Record:
+    """The record that `words` and `stored` came from."""
+    path, line, stop, text, seqs, headings, fields, retired, flags = json.loads(
+        stored.decode("utf-8", "surrogatepass")
+    )
+    unit = Unit(
+        path,
+        line,
+        stop,
+        text,
+        tuple(seqs),
+        tuple(headings),
+        tuple((name, value) for name, value in fields),
+        retired,
+    )
+    own, signature, above = words.split("\n") if words else ("", "", "")
+    return Record(unit, tuple(own.split()), tuple(signature.split()), tuple(above.split()), flags)
+
+
+def interval(date: str) -> tuple[int, int] | None:
+    """The first and last minute (YYYYMMDDhhmm) of an ISO date that may be partial; None if it is none."""
+    found = _DATE.match(date.strip())
+    if not found:
+        return None
+    year, month, day, hour, minute = found.groups()
+    first = f"{year}{month or '01'}{day or '01'}{hour or '00'}{minute or '00'}"
+    last = f"{year}{month or '12'}{day or '31'}{hour or '23'}{minute or '59'}"
+    return int(first), int(last)
+
+
+def asked_interval(date: str) -> tuple[int, int]:
+    """The interval of a date that someone asked with; BadInput if it is none."""
+    found = interval(date)
+    if found is None:
+        raise BadInput(f"{date!r} is no date; write 2026, 2026-05, 2026-05-01 or 2026-05-01T09:00")
+    return found
+
+
+def happened(unit: Unit) -> tuple[int, int] | None:
+    """When what a unit says happened: its `time`, else when it was written down."""
+    return interval(unit.time) or interval(unit.observed)
+
+
+def known(unit: Unit) -> tuple[int, int] | None:
+    """When a unit was written down, else its `time`."""
+    return interval(unit.observed) or interval(unit.time)
+
+
+def allows(filter: Filter, unit: Unit, successor: Unit | None = None) -> bool:
+    """Whether a filter lets a unit be recalled; `successor` is what took a retired unit's place."""
+    if filter.topic and unit.path != path_of(filter.topic):
+        return False
+    if any(unit.get(key) != value for key, value in filter.where):
+        return False
+    if not _overlaps(filter, unit):
+        return False
+    if not (filter.as_of or filter.known_at):
+        return filter.retired or not unit.retired
+    return (not filter.as_of or _held(unit, asked_interval(filter.as_of)[1], successor)) and (
+        not filter.known_at or _was_known(unit, asked_interval(filter.known_at)[1])
+    )
+
+
+def looks_back(filter: Filter) -> bool:
+    """Whether retired units can pass a filter."""
+    return bool(filter.retired or filter.as_of or filter.known_at)
+
+
+def _overlaps(filter: Filter, unit: Unit) -> bool:
+    if not (filter.since or filter.until):
+        return True
+    when = happened(unit)
+    if when is None:
+        return False
+    after = not filter.since or when[1] >= asked_interval(filter.since)[0]
+    return after and (not filter.until or when[0] <= asked_interval(filter.until)[1])
+
+
+def _held(unit: Unit, moment: int, successor: Unit | None) -> bool:
+    """Whether what a unit says held at a moment: it had begun, and nothing had taken its place."""
+    began = happened(unit)
+    if began is not None and began[0] > moment:
+        return False
+    if not unit.retired:
+        return True
+    ended = (happened(successor) if successor is not None else None) or interval(unit.get("retired_at"))
+    return ended is not None and ended[0] > moment
+
+
+def _was_known(unit: Unit, moment: int) -> bool:
+    """Whether the library held a unit at a moment."""
+    began = known(unit)
+    if began is not None and began[0] > moment:
+        return False
+    if not unit.retired:
+        return True
+    ended = interval(unit.get("retired_at"))
+    return ended is not None and ended[0] > moment
+
+
+def _minute(moment: str) -> int:
+    """Minutes on a scale that is even enough to tell an hour from a day; -1 if unknown."""
+    found = _DATE.match(moment)
+    if not found or found[5] is None:
+        return -1
+    year, month, day, hour, minute = map(int, found.groups())
+    return (((year * 12 + month) * 31 + day) * 24 + hour) * 60 + minute
+
+
+_QUESTION_MARKS = ("?", "？", "؟")
+_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):?(\d\d))?)?)?(?![\d-])")

@@ -1,0 +1,205 @@
+"""The inverted index itself: records in tantivy, on disk or in memory.
+
+tantivy sees only terms that `infinimem.text.words` made, joined by spaces, so that both stages of a search
+agree on what a word is. It finds candidates; `rank` orders them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tantivy
+from tantivy import FieldType, Occur, Query
+
+from infinimem.model import Filter, path_of
+from infinimem.search.records import Record, asked_interval, happened, looks_back, restore
+
+VERSION = 1
+"""Changes with the schema or with what is stored; an index of another version is rebuilt."""
+
+VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
+SMALL_HEAP, LARGE_HEAP = 15_000_000, 120_000_000  # bytes; tantivy refuses less than the first
+_LONGEST_FACT = 500
+
+
+class Shelf:
+    """One tantivy index."""
+
+    def __init__(self, index: tantivy.Index) -> None:
+        self._index = index
+        self._schema = index.schema
+        self._searcher = index.searcher()
+        self._masked: list[str] = []
+
+    @classmethod
+    def create(cls, folder: Path | None) -> Shelf:
+        """An empty shelf, in memory if there is no folder."""
+        if folder is None:
+            return cls(tantivy.Index(_schema()))
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(tantivy.Index(_schema(), path=str(folder)))
+
+    @classmethod
+    def open(cls, folder: Path) -> Shelf:
+        """The shelf kept in a folder; ValueError if there is none that can be read."""
+        return cls(tantivy.Index.open(str(folder)))
+
+    def reload(self) -> None:
+        """See what has been committed since, by whatever process."""
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def mask(self, paths: Iterable[str]) -> None:
+        """Take the records of these paths, and of no others, as gone."""
+        self._masked = [_safe(path) for path in paths]
+
+    def writer(self, heap: int) -> Writer:
+        """A writer; ValueError while another process has one."""
+        return Writer(self._index, heap)
+
+    def generation(self) -> int:
+        """The number of the last commit; 0 if there was none, or only half of one."""
+        stored = [self._stored(address)[1] for address in self._find(self._kind(GENERATION), 1)]
+        return int(stored[0]) if stored else 0
+
+    def holding(self, term: str) -> int:
+        """How many visible units hold a term."""
+        found = self._searcher.search(self._unmasked([(Occur.Must, self._term("words", term))]), 1)
+        return int(found.count or 0)  # type: ignore[attr-defined]  # not in its stubs
+
+    def match(self, terms: Sequence[str], filter: Filter, depth: int) -> list[tuple[float, Record]]:
+        """The records that share most with the terms, by tantivy's own BM25."""
+        fields = ("words", "past") if looks_back(filter) else ("words",)
+        words = [(Occur.Should, self._term(field, term)) for term in terms for field in fields]
+        clauses = [(Occur.Must, Query.boolean_query(words)), *self._narrow(filter)]
+        found = self._searcher.search(self._unmasked(clauses), depth, count=False)
+        return [(score, restore(*self._stored(address))) for score, address in found.hits]
+
+    def match_topics(self, terms: Sequence[str], without: str, depth: int) -> list[tuple[float, Record]]:
+        """As `match`, over everything visible but one path."""
+        words = [(Occur.Should, self._term("words", term)) for term in terms]
+        clauses = [
+            (Occur.Must, Query.boolean_query(words)),
+            (Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))),
+        ]
+        found = self._searcher.search(self._unmasked(clauses), depth, count=False)
+        return [(score, restore(*self._stored(address))) for score, address in found.hits]
+
+    def at_seqs(self, seqs: Iterable[int], kind: int = VISIBLE) -> list[Record]:
+        """Every record of a kind that stands for one of these seqs, by place."""
+        wanted = sorted(seq for seq in set(seqs) if seq >= 0)
+        if not wanted:
+            return []
+        field = "evidence" if kind == EVIDENCE else "seq"
+        clauses = [(Occur.Must, Query.term_set_query(self._schema, field, wanted))]
+        if kind != EVIDENCE:
+            clauses.append((Occur.Must, self._kind(kind)))
+        addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
+        records = [restore(*self._stored(address)) for address in addresses]
+        return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
+
+    def _narrow(self, filter: Filter) -> list[tuple[Occur, Query]]:
+        """What a filter says that tantivy can tell; `records.allows` has the last word."""
+        queries = [
+            Query.term_query(self._schema, "facts", _safe(f"{key}={value}")) for key, value in filter.where
+        ]
+        if filter.topic:
+            queries.append(Query.term_query(self._schema, "path", _safe(path_of(filter.topic))))
+        if filter.since:
+            queries.append(self._range("last", asked_interval(filter.since)[0], None))
+        if filter.until:
+            queries.append(self._range("first", None, asked_interval(filter.until)[1]))
+        return [(Occur.Must, Query.const_score_query(query, 0.0)) for query in queries]
+
+    def _range(self, field: str, low: int | None, high: int | None) -> Query:
+        return Query.range_query(self._schema, field, FieldType.Integer, low, high)
+
+    def _term(self, field: str, term: str) -> Query:
+        return Query.term_query(self._schema, field, term, index_option="freq")
+
+    def _kind(self, kind: int) -> Query:
+        return Query.const_score_query(Query.term_query(self._schema, "kind", kind), 0.0)
+
+    def _unmasked(self, clauses: list[tuple[Occur, Query]]) -> Query:
+        if self._masked:
+            masked = Query.term_set_query(self._schema, "path", self._masked)
+            clauses = [*clauses, (Occur.MustNot, masked)]
+        elif len(clauses) == 1:
+            return clauses[0][1]
+        return Query.boolean_query(clauses)
+
+    def _find(self, query: Query, limit: int) -> list[tantivy.DocAddress]:
+        found = self._searcher.search(query, limit, count=False)
+        return [address for _, address in found.hits]
+
+    def _stored(self, address: tantivy.DocAddress) -> tuple[str, bytes]:
+        document = self._searcher.doc(address)
+        terms = document.get_first("words") or document.get_first("past") or ""
+        return terms, document.get_first("stored") or b""
+
+
+class Writer:
+    """Additions and removals that become visible, all at once, with `commit`."""
+
+    def __init__(self, index: tantivy.Index, heap: int) -> None:
+        self._writer = index.writer(heap, 1)
+
+    def drop(self, path: str) -> None:
+        """Remove everything that was read from a file."""
+        self._writer.delete_documents_by_term("path", _safe(path))
+
+    def add(self, record: Record, kind: int, path: str) -> None:
+        """Add a record that was read from a file."""
+        unit = record.unit
+        document = tantivy.Document()
+        document.add_text("path", _safe(path))
+        document.add_unsigned("kind", kind)
+        document.add_bytes("stored", record.stored)
+        for seq in unit.seqs:
+            document.add_unsigned("evidence" if kind == EVIDENCE else "seq", seq)
+        if kind != EVIDENCE:
+            document.add_text("words" if kind == VISIBLE else "past", record.words)
+            for key, value in unit.fields:
+                if len(value) <= _LONGEST_FACT:
+                    document.add_text("facts", _safe(f"{key}={value}"))
+            when = happened(unit)
+            if when is not None:
+                document.add_integer("first", when[0])
+                document.add_integer("last", when[1])
+        self._writer.add_document(document)
+
+    def number(self, generation: int) -> None:
+        """Let the next commit carry this number."""
+        self._writer.delete_documents_by_term("kind", GENERATION)
+        document = tantivy.Document()
+        document.add_unsigned("kind", GENERATION)
+        document.add_bytes("stored", str(generation).encode())
+        self._writer.add_document(document)
+
+    def commit(self) -> None:
+        """Make everything since the last commit visible."""
+        self._writer.commit()
+
+    def close(self) -> None:
+        """Finish merging small segments and let the next writer in."""
+        self._writer.wait_merging_threads()
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    for words in ("words", "past"):  # of what is visible, and of what was retired: frequencies stay apart
+        builder.add_text_field(words, stored=True, tokenizer_name="whitespace", index_option="freq")
+    for name in ("path", "facts"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    for number in ("kind", "seq", "evidence"):
+        builder.add_unsigned_field(number, indexed=True)
+    for moment in ("first", "last"):
+        builder.add_integer_field(moment, fast=True)
+    builder.add_bytes_field("stored", stored=True)
+    return builder.build()
+
+
+def _safe(text: str) -> str:
+    """A text that is valid UTF-8, whatever bytes a file name holds."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

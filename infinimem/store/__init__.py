@@ -1,0 +1,1 @@
+"""The only file I/O: layout, locks, the buffer, evidence, transactions."""

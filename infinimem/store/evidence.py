@@ -1,0 +1,168 @@
+"""Evidence: every consolidated entry as it stood, and what became of it; appended, never rewritten."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from infinimem.model import Document, Entry, Span, Unit
+from infinimem.store.buffer import evidence_files
+from infinimem.store.layout import EVIDENCE
+from infinimem.store.transaction import Append
+from infinimem.text.document import Event, events, parse
+from infinimem.text.lines import split_lines
+from infinimem.text.signature import parse_seqs, render_fields, render_seqs
+
+FEW = 20
+SEQ = re.compile(rb"seq=([0-9][0-9+-]*)[,>]")
+ITEM_END = re.compile(rb"\n(?=[^ \t\r\n])")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What evidence holds of one seq: its words by revision, its events, and where each stands."""
+
+    seq: int
+    entries: tuple[tuple[str, Entry], ...]
+    events: tuple[tuple[str, Event], ...]
+
+
+def evidence_path(at: str) -> str:
+    """The file of the month that an ISO timestamp lies in."""
+    return f"{EVIDENCE}/{at[:7]}.md"
+
+
+def append_to_evidence(root: Path, at: str, lines: Sequence[str]) -> Append:
+    """Lines to add to this month's evidence; a new file gets a heading, an unended last line its newline."""
+    path = evidence_path(at)
+    place = root / path
+    lead = ""
+    if not place.exists() or place.stat().st_size == 0:
+        lead = f"# Evidence {at[:7]}\n\n"
+    else:
+        with place.open("rb") as file:
+            file.seek(-1, 2)
+            if file.read(1) != b"\n":
+                lead = "\n"
+    return Append(path, (lead + "".join(lines)).encode("utf-8", "surrogateescape"))
+
+
+def event_line(kind: str, at: str, **fields: str) -> str:
+    """`- <event=retire, seq=12, by=41, why=superseded, at=…>`"""
+    return f"- {render_fields((('event', kind), *fields.items(), ('at', at)))}\n"
+
+
+def retire_line(seqs: Iterable[int], by: int, why: str, at: str) -> str:
+    """The event that says why seqs left the visible surface, and for whom."""
+    fields = {"seq": render_seqs(seqs)}
+    if by:
+        fields["by"] = str(by)
+    return event_line("retire", at, **fields, why=why)
+
+
+def read_records(root: Path, seqs: Iterable[int]) -> dict[int, Record]:
+    """Everything evidence says of some seqs, without parsing more than the lines that name them."""
+    wanted = set(seqs)
+    entries: dict[int, list[tuple[str, Entry]]] = {seq: [] for seq in wanted}
+    happened: dict[int, list[tuple[str, Event]]] = {seq: [] for seq in wanted}
+    if not wanted:
+        return {}
+    needle = SEQ
+    if len(wanted) < FEW:
+        numbers = b"|".join(str(seq).encode() for seq in sorted(wanted))
+        needle = re.compile(rb"seq=(?:(?:" + numbers + rb")[,>]|[0-9]+[-+])")
+    for path in evidence_files(root):
+        name = f"{EVIDENCE}/{path.name}"
+        for line, fragment in fragments(path, needle, wanted):
+            document = parse(name, fragment)
+            for entry in document.entries:
+                here = replace(entry, span=Span(entry.span.start + line, entry.span.stop + line))
+                for seq in wanted.intersection(entry.seqs):
+                    entries[seq].append((name, here))
+            for event in events(document.lines, line + 1):
+                for seq in wanted.intersection(event.seqs):
+                    happened[seq].append((name, event))
+    return {seq: Record(seq, tuple(entries[seq]), tuple(happened[seq])) for seq in wanted}
+
+
+def fragments(path: Path, needle: re.Pattern[bytes], wanted: set[int]) -> list[tuple[int, bytes]]:
+    """The list items whose first line matches, each with its continuation lines and 0-based line."""
+    found: list[tuple[int, bytes]] = []
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return []
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            counted = line = 0
+            last = -1
+            for match in needle.finditer(content):
+                if needle is SEQ and wanted.isdisjoint(parse_seqs(match[1].decode())):
+                    continue
+                start = content.rfind(b"\n", 0, match.start()) + 1
+                if start == last or content[start : start + 3] != b"- <":
+                    continue
+                last = start
+                end = ITEM_END.search(content, match.end())
+                line += content[counted:start].count(b"\n")
+                counted = start
+                found.append((line, content[start : end.start() + 1 if end else len(content)]))
+    return found
+
+
+def all_records(root: Path) -> dict[int, Record]:
+    """Everything evidence says, by seq."""
+    entries: dict[int, list[tuple[str, Entry]]] = {}
+    happened: dict[int, list[tuple[str, Event]]] = {}
+    for path in evidence_files(root):
+        name = f"{EVIDENCE}/{path.name}"
+        lines = split_lines(path.read_bytes())
+        document = parse(name, path.read_bytes())
+        for entry in document.entries:
+            for seq in entry.seqs:
+                entries.setdefault(seq, []).append((name, entry))
+        for event in events(lines):
+            for seq in event.seqs:
+                happened.setdefault(seq, []).append((name, event))
+    return {
+        seq: Record(seq, tuple(entries.get(seq, ())), tuple(happened.get(seq, ())))
+        for seq in sorted({*entries, *happened})
+    }
+
+
+def retirement(record: Record) -> Event | None:
+    """The event that retired a seq, unless an undo took it back since."""
+    last: Event | None = None
+    for _, event in record.events:
+        if event.kind in ("retire", "unflush", "restore", "forget"):
+            last = event
+    return last if last is not None and last.kind in ("retire", "forget") else None
+
+
+def event_units(document: Document, offset: int = 0) -> list[Unit]:
+    """The events of an evidence file that concern seqs, as the index keeps them; `offset` lines come before."""
+    return [
+        Unit(document.path, event.line, event.line, "", event.seqs, (), event.fields)
+        for event in events(document.lines, offset + 1)
+        if event.seqs
+    ]
+
+
+def retired_units(root: Path, happened: Sequence[Unit]) -> list[Unit]:
+    """The words of what some events retired, with why, when and for whom in the fields."""
+    retiring = {seq: event for event in happened if event.get("event") == "retire" for seq in event.seqs}
+    records = read_records(root, retiring)
+    found: list[Unit] = []
+    for seq, event in retiring.items():
+        if not records[seq].entries:
+            continue
+        name, entry = records[seq].entries[-1]
+        fields = (
+            *entry.signature.fields,
+            ("retired_at", event.get("at")),
+            ("retired_by", event.get("by")),
+        )
+        span = entry.span
+        found.append(Unit(name, span.start + 1, span.stop, entry.text, (seq,), (), fields, event.get("why")))
+    return found

@@ -1,0 +1,207 @@
+"""Where things are in a library, how one is found, and how one is made."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+from infinimem.errors import BadInput, NoLibrary, StorageFailed
+
+BUFFER = "CURRENT.md"
+TOPICS = "topics"
+EVIDENCE = "evidence"
+SETTINGS = "infinimem.yaml"
+STATE = ".infinimem"
+
+LOCK = f"{STATE}/lock"
+FLUSH_LOCK = f"{STATE}/flush.lock"
+LOG = f"{STATE}/written.log"
+COMMIT = f"{STATE}/commit"
+MANIFEST = f"{STATE}/commit.json"
+UNDO = f"{STATE}/undo"
+KEPT = f"{STATE}/kept"
+
+MARKER = "format: 1\n"
+BUFFER_HEAD = b"# CURRENT\n\n"
+FORMAT = re.compile(r"^format:[ \t]*(\S+)", re.MULTILINE)
+
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+
+
+def is_library(folder: Path) -> bool:
+    """Whether the folder's `infinimem.yaml` says `format: 1`. A later format is refused by name."""
+    try:
+        text = (folder / SETTINGS).read_text("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StorageFailed(
+            f"{folder / SETTINGS} cannot be read: {error.strerror}; check its permissions"
+        ) from error
+    match = FORMAT.search(text)
+    if match is None:
+        return False
+    if match[1].strip("'\"") != "1":
+        raise BadInput(
+            f"{folder / SETTINGS}: format {match[1]} is not known to this version; upgrade infinimem"
+        )
+    return True
+
+
+def default_folder() -> Path:
+    """The user's own library: the platform's data folder, below `infinimem/memory`."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "infinimem" / "memory"
+    base = os.environ.get("XDG_DATA_HOME", "")
+    root = Path(base) if base.startswith("/") else Path.home() / ".local" / "share"
+    return root / "infinimem" / "memory"
+
+
+def find_library(named: str | None = None, *, create: bool = False) -> tuple[Path, str]:
+    """The library to use and where its name came from: option, environment, folder, default.
+
+    Raises `NoLibrary` where there is none; with `create`, the default (or the named folder) is returned
+    all the same, to be made by the caller.
+    """
+    for name, origin in ((named, "--library"), (os.environ.get("INFINIMEM_LIBRARY"), "$INFINIMEM_LIBRARY")):
+        if name:
+            folder = Path(name).expanduser().absolute()
+            if not create and not is_library(folder):
+                raise NoLibrary(
+                    f"{folder} ({origin}) is not a library; make it one with: infinimem init '{folder}'"
+                )
+            return folder, origin
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if is_library(folder):
+            return folder, "current folder"
+    folder = default_folder()
+    if create or is_library(folder):
+        return folder, "default"
+    raise NoLibrary(f"no library in {here} or above, and none at {folder}; make one with: infinimem init")
+
+
+def create_library(root: Path) -> bool:
+    """Make what is missing of a library, private to the user; harmless on an existing one.
+
+    Returns whether anything that marks a library was made. Safe when several processes do it at once.
+    """
+    try:
+        made = not is_library(root)
+        for folder in (root, root / TOPICS, root / EVIDENCE, root / STATE):
+            make_folder(folder)
+        if made:
+            settings = root / SETTINGS
+            if settings.exists():
+                keep = settings.read_bytes()
+                write_private(
+                    settings, keep + (b"" if keep.endswith(b"\n") or not keep else b"\n") + MARKER.encode()
+                )
+            else:
+                write_once(settings, MARKER.encode())
+        write_once(root / STATE / ".gitignore", b"*\n")
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot make a library in {root}: {error.strerror}; choose another folder"
+        ) from error
+    return made
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and its missing parents; only the new ones are given private modes."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for path in reversed(missing):
+        path.mkdir(PRIVATE_FOLDER, exist_ok=True)
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Create the file with its whole content at once, or leave the one that is there."""
+    if path.exists():
+        return
+    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    write_private(beside, content)
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links
+        beside.replace(path)
+        return
+    beside.unlink()
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, and have it on disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        write_all(descriptor, content)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write every byte; a short write (disk full, quota) raises `OSError`."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def sync(descriptor: int) -> None:
+    """Have the file's data on disk, through the drive's own cache where the platform can."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+        except OSError:  # not every file system has it
+            pass
+    os.fsync(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the folder's names on disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some network file systems refuse; the files themselves are synced
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def safe_path(root: Path, path: str) -> Path:
+    """The absolute path of a library-relative one; raises `BadInput` if it leads out of the library.
+
+    Neither `..` nor a symbolic link on the way is followed: nothing outside the library is ever written.
+    """
+    pieces = path.split("/")
+    if (
+        path.startswith("/")
+        or "\\" in path
+        or "\0" in path
+        or any(piece in ("", ".", "..") for piece in pieces)
+    ):
+        raise BadInput(f"{path!r} is not a path inside the library; use words joined by - and /")
+    place = root
+    for piece in pieces:
+        place = place / piece
+        try:
+            mode = place.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise BadInput(f"{path!r} cannot be used as a name: {error.strerror}") from error
+        if stat.S_ISLNK(mode):
+            raise BadInput(
+                f"{path}: {place.relative_to(root)} is a symbolic link; nothing is written through it"
+            )
+    return place

@@ -1,0 +1,73 @@
+"""OS locks: they die with their holder, so nothing is ever left locked."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from infinimem.errors import NeedsAttention, StorageFailed
+from infinimem.store.layout import PRIVATE_FILE, make_folder
+
+
+@contextmanager
+def exclusive(path: Path, *, wait: float = 600.0, doing: str = "the library") -> Iterator[int]:
+    """Hold the lock file exclusively; gives its descriptor, whose content is the holder's to use.
+
+    Waits up to `wait` seconds, then raises `NeedsAttention`. After taking the lock it is made sure that
+    the file is still the one in the folder: a deleted lock file locks nobody out.
+    """
+    deadline = time.monotonic() + wait
+    while True:
+        descriptor = open_lock(path)
+        try:
+            take(descriptor, deadline, path, doing)
+            if same_file(descriptor, path):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def open_lock(path: Path) -> int:
+    """The lock file, made if missing."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        try:
+            return os.open(path, flags, PRIVATE_FILE)
+        except FileNotFoundError:
+            make_folder(path.parent)
+            return os.open(path, flags, PRIVATE_FILE)
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be opened: {error.strerror}; nothing was written") from error
+
+
+def take(descriptor: int, deadline: float, path: Path, doing: str) -> None:
+    """Take the lock before the deadline; blocks in the kernel first, so that waiting costs nothing."""
+    pause = 0.001
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise NeedsAttention(
+                    f"{path}: {doing} is in use by another process; try again later"
+                ) from None
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.02)
+        except OSError as error:
+            raise StorageFailed(f"{path} cannot be locked: {error.strerror}; nothing was written") from error
+
+
+def same_file(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one that the path names now."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    here = os.fstat(descriptor)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)

@@ -1,0 +1,42 @@
+"""Edits that only a gate held back, kept for a person to take or drop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from infinimem.store.layout import STATE, write_private
+
+PROPOSALS = f"{STATE}/proposals.yaml"
+
+
+def read_proposals(root: Path) -> list[dict[str, Any]]:
+    """The kept proposals, oldest first; what cannot be read counts as none."""
+    import yaml
+
+    from infinimem.text.header import load_yaml
+
+    try:
+        content = load_yaml((root / PROPOSALS).read_text("utf-8"))
+    except (FileNotFoundError, yaml.YAMLError, UnicodeDecodeError):
+        return []
+    return [row for row in content if isinstance(row, dict)] if isinstance(content, list) else []
+
+
+def write_proposals(root: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Replace the proposals."""
+    import yaml
+
+    beside = root / f"{PROPOSALS}.tmp"
+    write_private(beside, yaml.dump(list(rows), allow_unicode=True, sort_keys=False).encode())
+    beside.replace(root / PROPOSALS)
+
+
+def add_proposals(root: Path, steps: Sequence[dict[str, Any]], at: str) -> None:
+    """Add steps (as plan values) that are not there yet."""
+    rows = read_proposals(root)
+    known = [row.get("step") for row in rows]
+    new = [{"at": at, "step": step} for step in steps if step not in known]
+    if new:
+        write_proposals(root, [*rows, *new])

@@ -1,0 +1,121 @@
+"""Reading the folder: which files there are, and what one of them says."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from infinimem.errors import StorageFailed
+from infinimem.model import Document, Problem
+from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS
+from infinimem.store.transaction import digest_of
+from infinimem.text.document import parse
+
+BACKUP_ENDINGS = ("~", ".swp", ".swo", ".tmp", ".bak", ".orig")
+
+
+class Seen(NamedTuple):
+    """How a file looks from outside; equal while nobody has touched it."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that was read: its digest guards every change made from it. "" = there is no such file."""
+
+    path: str
+    digest: str
+    document: Document
+
+
+def list_files(root: Path) -> dict[str, Seen]:
+    """CURRENT, every topic document and every evidence file, as library-relative paths.
+
+    Hidden files and folders, editors' backups and symbolic links are left alone.
+    """
+    found: dict[str, Seen] = {}
+    try:
+        found[BUFFER] = seen_of((root / BUFFER).stat())
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageFailed(
+            f"{root / BUFFER} cannot be read: {error.strerror}; check its permissions"
+        ) from error
+    for top in (TOPICS, EVIDENCE):
+        found.update(walk(root / top, f"{top}/"))
+    return found
+
+
+def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
+    """The Markdown files below a folder, sorted by name."""
+    try:
+        with os.scandir(folder) as listing:
+            children = sorted(listing, key=lambda child: child.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        if folder.name == TOPICS or folder.name == EVIDENCE:
+            raise StorageFailed(
+                f"{folder} cannot be read: {error.strerror}; check its permissions"
+            ) from error
+        return  # `unreadable_folders` names it; the rest keeps working
+    for child in children:
+        name = child.name
+        if name.startswith("."):
+            continue
+        if name.endswith(".md"):
+            try:
+                status = child.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield prefix + name, seen_of(status)
+                continue
+        if not name.endswith(BACKUP_ENDINGS) and child.is_dir(follow_symlinks=False):
+            yield from walk(folder / name, f"{prefix}{name}/")
+
+
+def seen_of(status: os.stat_result) -> Seen:
+    """A file's status as the index remembers it."""
+    return Seen(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def read_file(root: Path, path: str) -> File:
+    """A file of the library with its digest; empty, with digest "", where there is none.
+
+    Raises `StorageFailed` where it is there but cannot be read.
+    """
+    try:
+        content = (root / path).read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return File(path, "", parse(path, b""))
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be read: {error.strerror}; check its permissions") from error
+    return File(path, digest_of(content), parse(path, content))
+
+
+def folder_problems(root: Path) -> list[Problem]:
+    """What stands in topics/ that reading leaves out: symbolic links, folders and files without permission."""
+    problems = []
+    for folder, names, files in os.walk(root / TOPICS, onerror=None):
+        for name in sorted([*names, *files]):
+            place = Path(folder) / name
+            path = place.relative_to(root).as_posix()
+            if place.is_symlink() and (name.endswith(".md") or place.is_dir()):
+                message = "a symbolic link is neither read nor written; move the real file here"
+                problems.append(Problem(path, 0, message, blocking=False, code="symlink"))
+            elif name.endswith(".md") or place.is_dir():
+                wanted = os.R_OK | (os.X_OK if place.is_dir() else 0)
+                if not name.startswith(".") and not os.access(place, wanted):
+                    message = "no permission to read it; correct its mode"
+                    problems.append(Problem(path, 0, message, blocking=False, code="permission"))
+    return problems

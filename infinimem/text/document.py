@@ -1,0 +1,300 @@
+"""A document is its lines; blocks, entries and units are views of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from infinimem.model import CURRENT, Block, Document, Entry, Header, Problem, Signature, Span, Unit, topic_of
+from infinimem.text.header import parse_header
+from infinimem.text.lines import (
+    BOM,
+    closing_fence,
+    ending_of,
+    indent_of,
+    is_blank,
+    is_decodable,
+    join_lines,
+    split_lines,
+    strip_ending,
+    width_of,
+)
+from infinimem.text.signature import parse_fields, parse_signature, render_signature
+
+HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
+ITEM = re.compile(r"([ \t]*)[-*+] (?=<)")
+BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
+CONFLICT = re.compile(r"<<<<<<<(?: |$)|>>>>>>>(?: |$)")
+CONTINUATION = "  "
+
+
+def parse(path: str, content: bytes) -> Document:
+    """Any file at all as a document; what is wrong with it stands in `problems`, never an error."""
+    return parse_lines(path, split_lines(content))
+
+
+def render(document: Document) -> bytes:
+    """The document's bytes: exactly what was parsed, unless lines were changed."""
+    return join_lines(document.lines)
+
+
+def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
+    """The views of a file's lines."""
+    header, problems = parse_header(path, lines)
+    topic = topic_of(path)
+    blocks: list[Block] = []
+    entries: list[Entry] = []
+    found = [*problems, *undecodable(path, lines)]
+    trail: list[tuple[int, str]] = []
+    names: tuple[str, ...] = ()
+    block_start, block_level = header.span.stop, 0
+    ending = ending_of(lines)
+    at = header.span.stop
+    while at < len(lines):
+        line = lines[at] if at else lines[at].removeprefix(BOM)
+        start = line.lstrip(" \t")[:1]
+        if start and start in "-*+":
+            signed = read_signed(line, ending)
+            if signed is not None:
+                signature, first, indent = signed
+                stop, text = read_text(lines, at, first, indent, ending)
+                entries.append(Entry(topic, signature, text, names, Span(at, stop)))
+                at = stop
+                continue
+        elif start == "#":
+            match = HEADING.match(strip_ending(line, ending).rstrip("\r"))
+            if match:
+                blocks.append(Block(names, block_level, Span(block_start, at)))
+                block_level = len(match[1])
+                block_start = at
+                trail = [step for step in trail if step[0] < block_level]
+                trail.append((block_level, (match[2] or "").strip()))
+                names = tuple(name for _, name in trail)
+        elif start and start in "`~":
+            closing = closing_fence(lines, at)
+            if closing >= 0:
+                at = closing + 1
+                continue
+        elif start and start in "<>" and CONFLICT.match(line):
+            message = "a git conflict is not resolved; resolve it, until then the file is left as it is"
+            found.append(Problem(path, at + 1, message, code="conflict"))
+        at += 1
+    blocks.append(Block(names, block_level, Span(block_start, len(lines))))
+    return Document(path, lines, header, tuple(blocks), tuple(entries), tuple(found))
+
+
+def undecodable(path: str, lines: tuple[str, ...]) -> list[Problem]:
+    """One problem for the first line that is not UTF-8."""
+    for at, line in enumerate(lines):
+        if not is_decodable(line):
+            message = "the file is not UTF-8; save it as UTF-8, until then it is left as it is"
+            return [Problem(path, at + 1, message, code="encoding")]
+    return []
+
+
+def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
+    """The signature, first line of text and indent of an entry's first line; None if it is no entry."""
+    item = ITEM.match(line)
+    if item is None:
+        return None
+    rest = strip_ending(line[item.end() :], ending)
+    parsed = parse_signature(rest)
+    if parsed is None:
+        return None
+    signature, end = parsed
+    text = rest[end:]
+    if text and text[0] != " ":
+        # `<seq=1>text`: the paper's files and hand edits omit the space
+        return signature, text, item[1]
+    return signature, text[1:], item[1]
+
+
+def read_text(lines: tuple[str, ...], at: int, first: str, indent: str, ending: str) -> tuple[int, str]:
+    """Where the entry that begins at line `at` stops, and its whole text."""
+    stop = at + 1
+    if stop >= len(lines) or lines[stop][0] not in " \t\r\n":
+        return stop, first
+    own = width_of(indent)
+    pieces = [first]
+    pending = 0
+    while stop + pending < len(lines):
+        line = lines[stop + pending]
+        if is_blank(line):
+            if width_of(indent_of(line)) < own + len(CONTINUATION):
+                pending += 1
+                continue
+        elif width_of(indent_of(line)) <= own:
+            break
+        pieces.extend(strip_ending(blank, ending).lstrip(" \t") for blank in lines[stop : stop + pending])
+        pieces.append(outdent(strip_ending(line, ending), indent))
+        stop += pending + 1
+        pending = 0
+    return stop, "\n".join(pieces)
+
+
+def outdent(line: str, indent: str) -> str:
+    """A continuation line without the entry's indent and the two spaces (or the tab) that mark it."""
+    line = line.removeprefix(indent)
+    if line.startswith("\t"):
+        return line[1:]
+    return line[len(CONTINUATION) :] if line.startswith(CONTINUATION) else line.lstrip(" ")
+
+
+def entry_lines(signature: Signature, text: str, ending: str = "\n") -> tuple[str, ...]:
+    """The lines of an entry: the list item, and every further line indented by two spaces."""
+    return item_lines(render_signature(signature), text, ending)
+
+
+def item_lines(head: str, text: str, ending: str = "\n") -> tuple[str, ...]:
+    """A list item with `head` before its text, one that reading gives back exactly."""
+    first, *rest = text.split("\n")
+    return (f"- {head} {first}{ending}", *(f"{CONTINUATION}{line}{ending}" for line in rest))
+
+
+def unsigned_entries(document: Document) -> tuple[Entry, ...]:
+    """Top-level bullets that carry no signature, in the buffer and in our own documents.
+
+    Task items, quotes, fences, ordered lists and guests' files are not ours to sign.
+    """
+    if document.is_guest:
+        return ()
+    taken = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
+    headings = headings_at(document)
+    ending = ending_of(document.lines)
+    found = []
+    at = document.header.span.stop
+    while at < len(document.lines):
+        line = document.lines[at]
+        if at in taken:
+            at += 1
+            continue
+        closing = closing_fence(document.lines, at)
+        if closing >= 0:
+            at = closing + 1
+            continue
+        bullet = BULLET.match(line)
+        if bullet is None or line[bullet.end() :].startswith("<event="):
+            at += 1
+            continue
+        first = strip_ending(line[bullet.end() :], ending)
+        stop, text = read_text(document.lines, at, first, "", ending)
+        if not taken.isdisjoint(range(at, stop)):
+            at += 1
+            continue
+        found.append(Entry(document.id, Signature(()), text, headings(at), Span(at, stop)))
+        at = stop
+    return tuple(found)
+
+
+class headings_at:  # noqa: N801 - used as a function
+    """The heading path above a line, for lines asked for in rising order."""
+
+    def __init__(self, document: Document) -> None:
+        self.blocks = document.blocks
+        self.at = 0
+
+    def __call__(self, line: int) -> tuple[str, ...]:
+        while self.at + 1 < len(self.blocks) and self.blocks[self.at + 1].span.start <= line:
+            self.at += 1
+        return self.blocks[self.at].headings if self.blocks else ()
+
+
+def title_of(document: Document) -> str:
+    """The first heading of level 1, else the id with its words apart."""
+    for block in document.blocks:
+        if block.level == 1 and block.headings:
+            return block.headings[-1]
+    return document.id.rsplit("/", 1)[-1].replace("-", " ").replace("_", " ")
+
+
+def units(document: Document) -> list[Unit]:
+    """What can be found in a document: its entries, and runs of prose between blank lines."""
+    found = [
+        Unit(
+            document.path,
+            entry.span.start + 1,
+            entry.span.stop,
+            entry.text,
+            entry.seqs,
+            entry.headings,
+            entry.signature.fields,
+        )
+        for entry in document.entries
+    ]
+    found.extend(prose_units(document))
+    found.sort(key=lambda unit: unit.line)
+    return found
+
+
+def prose_units(document: Document) -> Iterator[Unit]:
+    """Paragraphs, list items and code between the entries; headings and rules alone say nothing."""
+    headings = headings_at(document)
+    edges = [*(entry.span for entry in document.entries), Span(len(document.lines), len(document.lines))]
+    at = document.header.span.stop if "id" in document.header.fields or not document.blocking else 0
+    for edge in edges:
+        start = -1
+        for line in range(at, edge.start + 1):
+            text = document.lines[line] if line < edge.start else ""
+            heading = HEADING.match(text.rstrip("\r\n")) if text.lstrip(" ")[:1] == "#" else None
+            new_item = bool(BULLET.match(text))
+            if start >= 0 and (is_blank(text) or heading or new_item):
+                body = "".join(document.lines[start:line]).strip(" \t\r\n")
+                yield Unit(document.path, start + 1, line, body, (), headings(start))
+                start = -1
+            if start < 0 and not heading and any(char.isalnum() for char in text):
+                start = line
+        at = max(at, edge.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of evidence that says what became of entries: retire, unflush, forget, flush."""
+
+    kind: str
+    seqs: tuple[int, ...]
+    fields: tuple[tuple[str, str], ...]
+    line: int
+
+    def get(self, key: str, default: str = "") -> str:
+        """The value of the first field called `key`."""
+        return next((value for name, value in self.fields if name == key), default)
+
+
+def events(lines: Sequence[str], first_line: int = 1) -> list[Event]:
+    """The events among the lines of an evidence file, in order; `first_line` is the 1-based line of lines[0]."""
+    from infinimem.text.signature import parse_seqs
+
+    found = []
+    for at, line in enumerate(lines):
+        if not line.startswith("- <event="):
+            continue
+        fields, _ = parse_fields(line[2:])
+        given = dict(fields)
+        if "event" in given:
+            found.append(Event(given["event"], parse_seqs(given.get("seq", "")), fields, first_line + at))
+    return found
+
+
+def edit(document: Document, edits: Iterable[tuple[Span, Sequence[str]]]) -> Document:
+    """The document with spans of lines replaced. Spans refer to the old lines and do not overlap.
+
+    Where lines come to stand after a last line without terminator, that line gets one.
+    """
+    lines = list(document.lines)
+    ending = ending_of(document.lines)
+    for span, new in sorted(edits, key=lambda pair: (pair[0].start, pair[0].stop), reverse=True):
+        if new and span.start and not lines[span.start - 1].endswith("\n"):
+            lines[span.start - 1] += ending
+        lines[span.start : span.stop] = new
+    return parse_lines(document.path, tuple(lines))
+
+
+def empty_document(path: str) -> Document:
+    """A document with no lines."""
+    return Document(path, (), Header(), (Block((), 0, Span(0, 0)),))
+
+
+def is_buffer(document: Document) -> bool:
+    """Whether this is CURRENT."""
+    return document.id == CURRENT

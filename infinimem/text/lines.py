@@ -1,0 +1,87 @@
+"""A file as lines: cut at newlines only, terminators kept, every byte recoverable."""
+
+from __future__ import annotations
+
+import re
+
+BOM = "\ufeff"
+BLANK = " \t\r\n"
+FENCE = re.compile(r"([ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
+
+
+def split_lines(content: bytes) -> tuple[str, ...]:
+    """The lines of a file, each with its terminator.
+
+    `str.splitlines` also cuts at form feeds and U+2028, which are the user's text. Bytes that are not
+    UTF-8 become lone surrogates, so that joining gives the same bytes back.
+    """
+    text = content.decode("utf-8", "surrogateescape")
+    if not text:
+        return ()
+    pieces = text.split("\n")
+    lines = [piece + "\n" for piece in pieces[:-1]]
+    if pieces[-1]:
+        lines.append(pieces[-1])
+    return tuple(lines)
+
+
+def join_lines(lines: tuple[str, ...]) -> bytes:
+    """The bytes that `split_lines` read."""
+    return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def is_decodable(line: str) -> bool:
+    """Whether the line was valid UTF-8."""
+    return line.isascii() or not any("\udc80" <= char <= "\udcff" for char in line)
+
+
+def ending_of(lines: tuple[str, ...]) -> str:
+    """The document's line terminator: what its first line ends with."""
+    return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+
+
+def strip_ending(line: str, ending: str) -> str:
+    """The line without its terminator. In a document of plain newlines a carriage return is text."""
+    if ending == "\r\n" and line.endswith("\r\n"):
+        return line[:-2]
+    return line[:-1] if line.endswith("\n") else line
+
+
+def is_blank(line: str) -> bool:
+    """Whether the line holds nothing but spaces, tabs and its terminator."""
+    return not line.strip(BLANK)
+
+
+def indent_of(line: str) -> str:
+    """The spaces and tabs that the line begins with."""
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def width_of(indent: str) -> int:
+    """Columns of an indent, a tab reaching to the next multiple of four."""
+    return len(indent.expandtabs(4)) if "\t" in indent else len(indent)
+
+
+def closing_fence(lines: tuple[str, ...], start: int) -> int:
+    """The line that closes the code fence opened at `start`, or -1 when it opens none.
+
+    A fence nobody closes is a line of text: otherwise an entry appended after it would vanish into it.
+    It closes at its own indent (one space more or less at the margin), never by a line of some entry's
+    text, which is always indented by two or more; a nested fence ends where its list item ends.
+    """
+    opening = FENCE.match(lines[start])
+    if opening is None:
+        return -1
+    width = width_of(opening[1])
+    marks = opening[2]
+    for at in range(start + 1, len(lines)):
+        line = lines[at]
+        stripped = line.strip(BLANK)
+        if not stripped:
+            continue
+        indent = width_of(indent_of(line))
+        if width > 1 and indent < width:
+            return -1
+        if stripped.startswith(marks) and not stripped.strip(marks[0]) and indent <= max(width, 1):
+            return at
+    return -1

@@ -1,0 +1,115 @@
+"""The signature that makes a list item an entry: `<seq=12, time=2026-01-03, source=user>`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from infinimem.model import Signature
+
+KEY = r"[A-Za-z_][A-Za-z0-9_.-]*"
+VALUE = r'(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*)'
+FIELD = f"{KEY}={VALUE}"
+SIGNATURE = re.compile(f"<({FIELD}(?:, ?{FIELD})*)>")
+FIELDS = re.compile(f"({KEY})=({VALUE})")
+KEY_ALONE = re.compile(f"{KEY}$")
+SEQS = re.compile(r"\d{1,18}(?:-\d{1,18})?(?:\+\d{1,18}(?:-\d{1,18})?)*")
+ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+NEEDS_QUOTES = re.compile(r'[,<>"\\\x00-\x1f\x7f]|^\s|\s$|^$')
+ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
+UNESCAPED = {"n": "\n", "r": "\r"}
+
+WIDEST_RANGE = 10_000
+
+
+def parse_seqs(text: str) -> tuple[int, ...]:
+    """The seqs of `12`, `12-15` or `12-15+18`, in order; () when the text is no such thing.
+
+    A range wider than 10,000, a seq of 0, a falling range or a repeated seq is no such thing.
+    """
+    if text.isascii() and text.isdigit():
+        return (int(text),) if len(text) <= 18 and int(text) else ()
+    if not SEQS.fullmatch(text):
+        return ()
+    seqs: list[int] = []
+    for piece in text.split("+"):
+        first, _, last = piece.partition("-")
+        low, high = int(first), int(last or first)
+        if low < 1 or high < low or high - low >= WIDEST_RANGE or len(seqs) > WIDEST_RANGE:
+            return ()
+        seqs.extend(range(low, high + 1))
+    return tuple(seqs) if len(set(seqs)) == len(seqs) else ()
+
+
+def render_seqs(seqs: Iterable[int]) -> str:
+    """The shortest spelling of seqs in their order: (12, 13, 14, 18) is `12-14+18`."""
+    runs: list[list[int]] = []
+    for seq in seqs:
+        if runs and seq == runs[-1][1] + 1 and seq - runs[-1][0] < WIDEST_RANGE:
+            runs[-1][1] = seq
+        else:
+            runs.append([seq, seq])
+    return "+".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The fields of the signature that `text` begins with, and where it ends; ((), 0) if there is none."""
+    match = SIGNATURE.match(text)
+    if match is None:
+        return (), 0
+    fields = []
+    for key, value in FIELDS.findall(match.group(1)):
+        if value[:1] == '"':
+            value = ESCAPE.sub(lambda m: UNESCAPED.get(m[1], m[1]), value[1:-1]) if "\\" in value else value[1:-1]
+        elif value and (value[0].isspace() or value[-1].isspace()):
+            return (), 0
+        fields.append((key, value))
+    if len({key for key, _ in fields}) < len(fields):
+        return (), 0
+    return tuple(fields), match.end()
+
+
+def parse_signature(text: str) -> tuple[Signature, int] | None:
+    """The signature that `text` begins with and where it ends; None when it has no valid `seq`."""
+    if not text.startswith("<"):
+        return None
+    fields, end = parse_fields(text)
+    if fields and fields[0][0] == "event":  # evidence's own lines
+        return None
+    for at, (key, value) in enumerate(fields):
+        if key == "seq":
+            seqs = parse_seqs(value)
+            return (Signature(seqs, fields[:at] + fields[at + 1 :]), end) if seqs else None
+    return None
+
+
+def render_value(value: str) -> str:
+    """A field's value as it is written: bare where that reads back the same, else quoted."""
+    if not NEEDS_QUOTES.search(value):
+        return value
+    return '"' + "".join(ESCAPED.get(char, char) for char in value) + '"'
+
+
+def render_fields(fields: Iterable[tuple[str, str]]) -> str:
+    """`<key=value, …>` for the fields in their order."""
+    return "<" + ", ".join(f"{key}={render_value(value)}" for key, value in fields) + ">"
+
+
+def render_signature(signature: Signature) -> str:
+    """The signature as text, seq first."""
+    return render_fields((("seq", render_seqs(signature.seqs)), *signature.fields))
+
+
+def with_field(signature: Signature, key: str, value: str) -> Signature:
+    """The signature with `key` set; an existing field keeps its place."""
+    if any(name == key for name, _ in signature.fields):
+        return Signature(
+            signature.seqs,
+            tuple((name, value if name == key else old) for name, old in signature.fields),
+        )
+    return Signature(signature.seqs, (*signature.fields, (key, value)))
+
+
+def without_field(signature: Signature, key: str) -> Signature:
+    """The signature without `key`."""
+    return Signature(signature.seqs, tuple(pair for pair in signature.fields if pair[0] != key))

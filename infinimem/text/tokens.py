@@ -1,0 +1,23 @@
+"""How many tokens a text costs, roughly: cheap enough for every write, in any script."""
+
+from __future__ import annotations
+
+import re
+
+# Kana, CJK ideographs, Hangul syllables, full-width forms.
+CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f]")
+WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
+
+
+def estimate(text: str) -> int:
+    """The larger of UTF-8 bytes / 4 and a count of words and marks that weighs each CJK character 0.72.
+
+    Against o200k it undercounts by more than 10 % in 4 of 699 measured blocks and overcounts Cyrillic
+    and Devanagari: thresholds need a figure that is never far under, not an exact one.
+    """
+    by_bytes = len(text.encode("utf-8", "surrogatepass")) / 4
+    if text.isascii():
+        return max(1, round(max(by_bytes, len(WORD_OR_MARK.findall(text))))) if text else 0
+    cjk = len(CJK.findall(text))
+    by_words = len(WORD_OR_MARK.findall(CJK.sub(" ", text))) + 0.72 * cjk
+    return max(1, round(max(by_bytes, by_words)))
