@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from infinimem.model import Create, Document, Entry, Extend, Signature, path_of
-from infinimem.plan.lexical import Candidate, duplicates, plan_merge, plan_split, route, segment, slug_of, summarise
+from infinimem.plan.lexical import Candidate, duplicates, plan_merge, plan_promote, plan_split, route, segment, slug_of, summarise
 from infinimem.text.document import entry_lines, parse_lines
 from infinimem.text.tokens import estimate
 from infinimem.text.words import analyse
@@ -71,7 +71,8 @@ def flush(topics: dict[str, Topic], buffer: list[Entry]) -> None:
                 section += [by_seq[seq] for seq in step.seqs]
                 touched[step.topic] = None
     for topic in list(touched):
-        split = plan_split(topics[topic].document(topic), LIMIT, list(topics))
+        document = topics[topic].document(topic)
+        split = plan_split(document, LIMIT, list(topics)) or plan_promote(document, list(topics))
         if split is None:
             continue
         old = topics.pop(topic)
@@ -85,10 +86,10 @@ def flush(topics: dict[str, Topic], buffer: list[Entry]) -> None:
     for topic in list(touched):
         if topic not in topics:
             continue
-        document = topics[topic].candidate(topic)
         near = candidates_for(topics, topics[topic].entries)
-        near += [topics[name].candidate(name) for name in touched if name in topics and name not in {c.topic for c in near}]
-        merge = plan_merge(document, near, MERGE, LIMIT)
+        smallest = sorted(topics, key=lambda name: (topics[name].tokens(name), name))[:8]
+        near += [topics[name].candidate(name) for name in smallest if name not in {other.topic for other in near}]
+        merge = plan_merge(topics[topic].candidate(topic), near, MERGE, LIMIT)
         if merge is not None:
             joined = [topics.pop(name) for name in merge.topics]
             new = topics[merge.into] = Topic(merge.title)

@@ -301,6 +301,7 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
     notes: list[str] = []
     taken: set[int] = set()
     recorded: set[int] = set()
+    notes += lost_entries(root, document, index)
     for entry in document.entries:
         if taken.intersection(entry.seqs):
             notes.append(
@@ -326,6 +327,16 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
                 "it stays. `infinimem check --fix` renumbers it"
             )
     return Buffer(document, entries, tuple(again), tuple(notes), frozenset(recorded))
+
+
+def lost_entries(root: Path, document: Document, index: Finder) -> list[str]:
+    """A line for each entry that was written but that neither CURRENT nor evidence holds any more."""
+    there = set(seqs_of(document.entries))
+    return [
+        f"seq {entry.seq} was written but is gone from {BUFFER}; bring it back: infinimem recover {entry.seq}"
+        for entry in read_file(root, LOG).document.entries
+        if there.isdisjoint(entry.seqs) and index.locate(entry.seq) is None and not index.fate(entry.seq)
+    ]
 
 
 def refuse_other_buffer(plan: Plan, buffer: Buffer) -> None:
@@ -787,11 +798,13 @@ def report_of(run: Run, finished: Finished, *, diff: str = "", notes: tuple[str,
     """What the run did, in the words of the report."""
     created = tuple(topic for topic in finished.documents if topic not in run.originals)
     consumed = seqs_of(finished.consumed)
+    gone = set(consumed) if diff else set()
+    left = tuple(seq for seq in seqs_of(read_file(run.root, BUFFER).document.entries) if seq not in gone)
     return Report(
         flushed=bool(consumed or finished.documents or finished.removed or run.buffer.again),
         outcomes=tuple(run.outcomes),
         seqs=consumed,
-        left=tuple(seq for seq in seqs_of(run.buffer.entries.values()) if seq not in set(consumed)),
+        left=left,
         created=created,
         changed=tuple(topic for topic in finished.documents if topic in run.originals),
         removed=finished.removed,

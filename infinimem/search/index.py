@@ -126,8 +126,10 @@ class Index:
         try:
             with held(self._folder, patience):
                 self._load()
+                self._load_catalog_or_forget()
                 self._write(changes_since(self._base_rows, self._reader), self._reader)
         except (Busy, OSError):
+            self._load_catalog_or_forget()
             self._cover(changes_since(self._base_rows, self._reader), self._reader)
 
     def destroy(self) -> None:
@@ -196,7 +198,6 @@ class Index:
         if self._base is None:
             clear(self._folder)
             self._base = Shelf.create(self._place)
-        self._load_catalog()
         self._uncover()
         large = size_of(changes, self._base_rows, reader) > _LARGE_CHANGE
         try:
@@ -221,7 +222,6 @@ class Index:
             return
         from infinimem.search.shelf import LARGE_HEAP, SMALL_HEAP, Shelf
 
-        self._load_catalog()
         self._uncover()
         large = size_of(changes, self._base_rows, reader) > _LARGE_CHANGE
         over = Shelf.create(None)
@@ -236,11 +236,24 @@ class Index:
         self._over, self._over_rows, self._over_key = over, rows, key
 
     def _load_catalog(self) -> None:
-        """Titles, summaries and counts, which a search does without."""
-        if self._has_catalog:
-            return
-        self._base_rows = read_catalog(self._place, self._generation, self._base_rows)
-        self._has_catalog = True
+        """Titles, summaries and counts, which a search does without; ValueError if they are damaged."""
+        for _ in range(5):
+            if self._has_catalog:
+                return
+            try:
+                self._base_rows = read_catalog(self._place, self._generation, self._base_rows)
+                self._has_catalog = True
+            except FileNotFoundError:  # another process has committed since
+                self._load()
+            except KeyError as error:
+                raise ValueError(f"no catalog row for {error}") from error
+        raise ValueError("the catalog is gone")
+
+    def _load_catalog_or_forget(self) -> None:
+        try:
+            self._load_catalog()
+        except ValueError:
+            self._forget()
 
     # Questions
 
@@ -297,6 +310,7 @@ class Index:
 
     def _search(self, question: Question, k: int, filter: Filter, weights: Weights) -> list[Hit]:
         from infinimem.search.rank import Statistics, score
+        from infinimem.search.records import looks_back
 
         depth = max(DEPTH, 3 * k)
         matches = [match for shelf in self._shelves for match in shelf.match(question.terms, filter, depth)]
@@ -305,7 +319,8 @@ class Index:
         reachable = _seqs_around(pool.values(), _AROUND)
         for record in self._records_at(_seqs_around(pool.values(), weights.reach)):
             pool.setdefault(_place_of(record.unit), record)
-        holding = {term: self._holding(term) for term in question.terms}
+        fields = ("words", "past") if looks_back(filter) else ("words",)
+        holding = {term: self._holding(term, *fields) for term in question.terms}
         statistics = Statistics(self._units, self._terms / max(1, self._units), holding)
         scores = score(question, [record.candidate for record in pool.values()], statistics, weights)
         hits = [
@@ -391,8 +406,8 @@ class Index:
         self._load_catalog()
         return self._rows
 
-    def _holding(self, term: str) -> int:
-        return sum(shelf.holding(term) for shelf in self._shelves)
+    def _holding(self, term: str, *fields: str) -> int:
+        return sum(shelf.holding(term, field) for shelf in self._shelves for field in fields or ("words",))
 
     def _records_at(self, seqs: Iterable[int]) -> list[Record]:
         from infinimem.search.shelf import VISIBLE

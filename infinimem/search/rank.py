@@ -114,7 +114,7 @@ def score(
     statistics: Statistics,
     weights: Weights = Weights(),
 ) -> list[float]:
-    """The score of every candidate, 0 where neither it nor its neighbours share a word with the question.
+    """The score of every candidate; 0 where it shares no word with the question nor answers one that does.
 
     `pool` should also hold the candidates' neighbours in seq order, or their context goes unread.
     """
@@ -171,10 +171,12 @@ def _bags(
         length = float(len(candidate.own))
         _add(bag, _count(candidate.signature, wanted), 1.0)
         _add(bag, _count(candidate.headings, wanted), weights.heading)
+        shares = bool(bag)
         for neighbour, weight in _neighbours(at, candidate, pool, at_seq, weights):
             _add(bag, own[neighbour], weight)
             length += weight * len(pool[neighbour].own)
-        counts.append(bag)
+            shares = shares or (weight > weights.near and bool(own[neighbour]))
+        counts.append(bag if shares else {})
         lengths.append(length)
     return counts, lengths
 

@@ -19,10 +19,10 @@ class Record:
     """A unit and its analysed words."""
 
     unit: Unit
-    own: tuple[str, ...]
-    signature: tuple[str, ...]
-    headings: tuple[str, ...]
-    flags: int
+    own: tuple[str, ...] = ()
+    signature: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+    flags: int = 0
 
     @property
     def words(self) -> str:

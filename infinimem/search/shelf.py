@@ -21,6 +21,7 @@ VERSION = 1
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
 SMALL_HEAP, LARGE_HEAP = 15_000_000, 120_000_000  # bytes; tantivy refuses less than the first
 _LONGEST_FACT = 500
+_NUMBERED = "#"  # the path of the record that holds the generation; no file is called so
 
 
 class Shelf:
@@ -63,9 +64,9 @@ class Shelf:
         stored = [self._stored(address)[1] for address in self._find(self._kind(GENERATION), 1)]
         return int(stored[0]) if stored else 0
 
-    def holding(self, term: str) -> int:
-        """How many visible units hold a term."""
-        found = self._searcher.search(self._unmasked([(Occur.Must, self._term("words", term))]), 1)
+    def holding(self, term: str, field: str = "words") -> int:
+        """How many visible units hold a term; with the field `past`, how many retired ones."""
+        found = self._searcher.search(self._unmasked([(Occur.Must, self._term(field, term))]), 1)
         return int(found.count or 0)  # type: ignore[attr-defined]  # not in its stubs
 
     def match(self, terms: Sequence[str], filter: Filter, depth: int) -> list[tuple[float, Record]]:
@@ -171,8 +172,9 @@ class Writer:
 
     def number(self, generation: int) -> None:
         """Let the next commit carry this number."""
-        self._writer.delete_documents_by_term("kind", GENERATION)
+        self._writer.delete_documents_by_term("path", _NUMBERED)
         document = tantivy.Document()
+        document.add_text("path", _NUMBERED)
         document.add_unsigned("kind", GENERATION)
         document.add_bytes("stored", str(generation).encode())
         self._writer.add_document(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import Unreadable
 from infinimem.model import Unit
-from infinimem.search.records import describe
+from infinimem.search.records import Record, describe
 
 if TYPE_CHECKING:
     from infinimem.search.shelf import Shelf, Writer
@@ -147,17 +148,14 @@ def read_changes(
     for path in changes.whole:
         writer.drop(path)
         after.pop(path, None)
-        try:
+        with contextlib.suppress(FileNotFoundError):
             after[path] = _read_whole(path, reader, intake)
-        except FileNotFoundError:
-            continue
-        except (OSError, Unreadable):
-            after[path] = Row(reader.listing[path])
     for path in changes.grown:
-        try:
-            after[path] = _read_on(path, rows[path], reader, intake)
-        except (OSError, Unreadable):
-            continue
+        grown = _read_on(path, rows[path], reader, intake)
+        if grown is None:
+            writer.drop(path)
+            grown = _read_whole(path, reader, intake)
+        after[path] = grown
     if intake.retired:
         writer.number(0)
         writer.commit()
@@ -181,11 +179,12 @@ class _Intake:
         count = terms = entries = 0
         for unit in units:
             if path.startswith(EVIDENCE_FOLDER):
-                if unit.seqs:
-                    self.writer.add(describe(unit, ""), EVIDENCE, path)
                 if unit.retired and unit.text:
                     self.writer.add(describe(unit, self.language), RETIRED, path)
-                elif unit.retired:
+                    continue
+                if unit.seqs:
+                    self.writer.add(Record(unit), EVIDENCE, path)
+                if unit.retired:
                     self.retired.append((unit, path))
                 continue
             record = describe(unit, self.language)
@@ -212,12 +211,21 @@ class _Intake:
 
 
 def _read_whole(path: str, reader: Reader, intake: _Intake) -> Row:
+    """Read a file from its start; one that cannot be read counts as empty (`check` names it)."""
     state = reader.listing[path]
-    if path.startswith(EVIDENCE_FOLDER) and reader.read_tail is not None:
-        return _read_on(path, Row(state), reader, intake)
+    if path.startswith(EVIDENCE_FOLDER):
+        streamed = _read_on(path, Row(state), reader, intake)
+        if streamed is not None:
+            return streamed
+        intake.writer.drop(path)
     now = time.time_ns()
-    parsed = reader.read_units(path)
-    units, terms, entries = intake.take(parsed.units, path)
+    try:
+        parsed = reader.read_units(path)
+        units, terms, entries = intake.take(parsed.units, path)
+    except FileNotFoundError:
+        raise
+    except (OSError, Unreadable):
+        return Row(state)
     return Row(
         state,
         now - state.mtime_ns > _SETTLED,
@@ -235,16 +243,22 @@ def _read_whole(path: str, reader: Reader, intake: _Intake) -> Row:
     )
 
 
-def _read_on(path: str, row: Row, reader: Reader, intake: _Intake) -> Row:
-    """Read a file from where it ended; from the start if it was never read."""
+def _read_on(path: str, row: Row, reader: Reader, intake: _Intake) -> Row | None:
+    """Read a file from where it ended; None if it has to be read whole."""
+    if reader.read_tail is None:
+        return None
     state = reader.listing[path]
     now = time.time_ns()
     end, line, tokens = row.end, row.next_line, row.tokens
     units, terms, entries = row.units, row.terms, row.entries
-    assert reader.read_tail is not None
     while end < state.size:
-        tail = reader.read_tail(path, end, line)
-        if tail is None or tail.end <= end:
+        try:
+            tail = reader.read_tail(path, end, line)
+        except (OSError, Unreadable):
+            tail = None
+        if tail is None:
+            return None
+        if tail.end <= end:
             break
         more = intake.take(tail.units, path)
         units, terms, entries = units + more[0], terms + more[1], entries + more[2]

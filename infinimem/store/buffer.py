@@ -7,6 +7,7 @@ a torn one; afterwards it says what the files looked like, so that the next writ
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import re
@@ -186,19 +187,29 @@ def survey(root: Path, note: int, descriptor: int, size: int) -> tuple[int, str,
 def write_at_end(note: int, descriptor: int, size: int, content: bytes) -> None:
     """Append under a note of where, and have it on disk; on any failure the file is as it was."""
     here = os.fstat(descriptor)
-    set_note(note, f"append {here.st_ino} {size} {len(content)}")
+    try:
+        set_note(note, f"append {here.st_ino} {size} {len(content)}")
+    except OSError as error:
+        raise StorageFailed(f"{LOCK} cannot be written: {error.strerror}; nothing was stored") from error
     try:
         write_all(descriptor, content)
         sync(descriptor)
     except BaseException as error:
-        # One retry is worth it: a full disk can still truncate.
-        os.ftruncate(descriptor, size)
-        set_note(note, "")
+        what = take_back(note, descriptor, size)
         if isinstance(error, OSError):
-            raise StorageFailed(
-                f"{BUFFER} cannot be written: {error.strerror}; nothing was stored"
-            ) from error
+            raise StorageFailed(f"{BUFFER} cannot be written: {error.strerror}; {what}") from error
         raise
+
+
+def take_back(note: int, descriptor: int, size: int) -> str:
+    """Undo a failed append; says how that went. A full disk can still truncate, a read-only one cannot."""
+    try:
+        os.ftruncate(descriptor, size)
+    except OSError:
+        return f"part of it may stand at the end of {BUFFER}; the next command puts that right"
+    with contextlib.suppress(OSError):
+        set_note(note, "")
+    return "nothing was stored"
 
 
 def mend_append(root: Path, note: int) -> None:
@@ -216,6 +227,8 @@ def mend_append(root: Path, note: int) -> None:
         if here.st_ino == inode and offset < here.st_size < offset + length:
             os.ftruncate(descriptor, offset)
             sync(descriptor)
+    except OSError as error:
+        raise StorageFailed(f"{BUFFER} ends in half an entry that cannot be cut off: {error.strerror}") from error
     finally:
         os.close(descriptor)
 
@@ -251,7 +264,8 @@ def set_note(note: int, text: str) -> None:
 def leave_note(root: Path, note: int, here: os.stat_result, following: int, ending: str) -> None:
     """Write down what the files look like now and which seq comes next."""
     mark = "crlf" if ending == "\r\n" else "lf"
-    set_note(note, f"ready {fingerprint(root, here)} {mark} {following}")
+    with contextlib.suppress(OSError):  # the note only saves work: without it the next write looks for itself
+        set_note(note, f"ready {fingerprint(root, here)} {mark} {following}")
 
 
 def read_note(root: Path, note: int, here: os.stat_result) -> tuple[int, str] | None:
@@ -283,7 +297,6 @@ def note_state(root: Path, note: int, following: int) -> None:
     path = root / BUFFER
     here = stat_if_there(path)
     if here is None:
-        set_note(note, "")
         return
     with path.open("rb") as file:
         ending = "\r\n" if file.readline().endswith(b"\r\n") else "\n"
@@ -291,8 +304,6 @@ def note_state(root: Path, note: int, following: int) -> None:
         whole = file.read(1) == b"\n"
     if whole:
         leave_note(root, note, here, following, ending)
-    else:
-        set_note(note, "")
 
 
 def next_seq(root: Path) -> int:

@@ -3,7 +3,7 @@
 from infinimem.plan.lexical.repeat import duplicates
 from infinimem.plan.lexical.route import Candidate, plan_merge, route
 from infinimem.plan.lexical.segment import segment
-from infinimem.plan.lexical.split import plan_split
+from infinimem.plan.lexical.split import plan_promote, plan_split
 from infinimem.plan.lexical.summary import summarise
 from infinimem.plan.lexical.titles import heading_of, slug_of, title_of
 
@@ -12,6 +12,7 @@ __all__ = [
     "duplicates",
     "heading_of",
     "plan_merge",
+    "plan_promote",
     "plan_split",
     "route",
     "segment",

@@ -81,6 +81,8 @@ whether within without worse worst ya
 photo photos pic pics picture pictures image images pointed spoke paid pays appreciates blast adorable delicious
 captivating heartbreaking humbling amazes lovingly alive key comfy stronger harder smaller bigger larger faster longer
 ups bits lack aspect aspects chasing striving admitting flowing
+euro euros eur dollar dollars usd percent prozent km kg mg ml gb mb ms cm mm dr mr mrs herr frau prof
+due numbers number paid mean means
 almost everywhere anyhow askin clinging searching cuz prob probs yall mems waking belong belongs grand ha ah bearable
 """
 
@@ -133,6 +135,9 @@ VERB_AFTER = frozenset(
 # … and what stands right before one of these is a verb or an adverb: `teaches me`, `carries a`.
 VERB_BEFORE = frozenset("the a an my your his her our their me us him them it".split())
 
+# A full stop after one of these ends no sentence.
+ABBREVIATIONS = frozenset("dr mr mrs ms prof st hr fr nr bzw ca vs vgl e.g i.e z.b d.h u.a".split())
+
 GERMAN_SIGNS = frozenset(
     """
     der die das den dem und ist nicht ein eine einen mit für auf ich wir hat habe haben von zu im am bei sind war
@@ -146,5 +151,5 @@ ENGLISH_SIGNS = frozenset(
 )
 
 # Chinese and Japanese function characters: a subject's name does not run across them.
-CJK_PARTICLES = frozenset("的了在是我你他她它们們和与與就都也很不有这這那吗嗎呢吧啊把被给給让讓从從到会會要去来來说說为為对對上下个個一"
+CJK_PARTICLES = frozenset("的了在是我你他她它们們和与與就都也很不有这這那吗嗎呢吧啊把被给給让讓从從到要去来來说說为為对對上下个個一"
                           "はがをにへとでのもやかねよさしてたるいうくすなりれこそあ")

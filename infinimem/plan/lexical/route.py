@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem.model import Create, Entry, Extend, Merge, Step
-from infinimem.plan.lexical.titles import heading_of, slug_of, title_of
+from infinimem.plan.lexical.titles import SITTING, heading_of, slug_of, title_of
 from infinimem.plan.lexical.weigh import cosine, rarity, telling, term_counts, vector, vocatives
+from infinimem.text.tokens import estimate
 
 SAME_SUBJECT = 0.10  # cosine from which a block continues a document
 NEXT_TO = 0.04  # added where the document already holds the block's neighbours in write order
 SAME_SCOPE = 0.12  # cosine from which two small documents are merged
-TINY = 150  # tokens: a document so short is merged with its nearest whatever the cosine
-OWN_HEADING = 3  # notes from which a block gets a heading of its own
-SAME_HEADING = 0.12  # cosine from which fewer notes go under a heading that exists
+COHERENT = 0.06  # mean cosine of a document's entries from which it has one subject
+TINY = 80  # tokens of entries: a document so short, two or three notes, is never left alone
+SIGNATURE = 16  # tokens of an entry's signature
+SAME_HEADING = 0.05  # cosine from which fewer notes go under a heading that exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def route(
         return [Extend(target.topic, _heading_in(block, target, weights), seqs)]
     title = title_of(block, [candidate.title for candidate in candidates], telling(weights))
     topic = slug_of(title, taken)
-    return [Create(topic, title), Extend(topic, _new_heading(block, weights), seqs)]
+    return [Create(topic, title), Extend(topic, heading_of(block, telling(weights)), seqs)]
 
 
 def _weights(block: Sequence[Entry], candidates: Sequence[Candidate]) -> dict[str, float]:
@@ -80,7 +83,7 @@ def plan_merge(
 ) -> Merge | None:
     """The merge of a small document with the small one most like it, None where none shares its scope.
 
-    A document under TINY tokens is merged with its nearest, however unlike.
+    A document under TINY tokens goes where the odds and ends are.
     """
     if document.tokens >= merge_tokens:
         return None
@@ -91,12 +94,14 @@ def plan_merge(
         and other.tokens < merge_tokens
         and document.tokens + other.tokens <= limit_tokens
     ]
-    if not others:
-        return None
     weights = _weights(document.entries, others)
     alike = _likeness(document.entries, others, weights)
-    best, target = min(zip(alike, others, strict=True), key=lambda pair: (-pair[0], pair[1].tokens, pair[1].topic))
-    if best < SAME_SCOPE and document.tokens >= TINY:
+    ranked = sorted(zip(alike, others, strict=True), key=lambda pair: (-pair[0], pair[1].tokens, pair[1].topic))
+    if ranked and ranked[0][0] >= SAME_SCOPE:
+        target = ranked[0][1]
+    elif ranked and _text_tokens(document) < TINY:
+        target = min(others, key=lambda other: (_is_one_subject(other, weights), -other.tokens, other.topic))
+    else:
         return None
     into, other = sorted((document, target), key=lambda each: (-each.tokens, each.topic))
     if into.tokens >= 4 * other.tokens:
@@ -107,19 +112,29 @@ def plan_merge(
     return Merge((into.topic, other.topic), into.topic, title)
 
 
-def _new_heading(block: Sequence[Entry], weights: Mapping[str, float]) -> str:
-    return heading_of(block, telling(weights)) if len(block) >= OWN_HEADING else ""
+def _text_tokens(candidate: Candidate) -> int:
+    """What the entries alone cost, without front matter."""
+    return sum(estimate(entry.text) + SIGNATURE for entry in candidate.entries)
+
+
+def _is_one_subject(candidate: Candidate, weights: Mapping[str, float]) -> bool:
+    """Whether two entries of a document are on average alike: odds and ends are not."""
+    count = len(candidate.entries)
+    total: dict[str, float] = {}
+    for entry in candidate.entries:
+        for term, value in vector(term_counts([entry]), weights).items():
+            total[term] = total.get(term, 0.0) + value
+    pairs = count * (count - 1)
+    return pairs > 0 and math.fsum(value * value for value in total.values()) - count >= COHERENT * pairs
 
 
 def _heading_in(block: Sequence[Entry], target: Candidate, weights: Mapping[str, float]) -> str:
-    """The heading in a document for new entries: one of their own, or for a few notes the one most like them."""
-    if len(block) >= OWN_HEADING:
-        return _new_heading(block, weights)
+    """The heading in a document for new entries: for a few notes the one most like them, else one of their own."""
+    own = vector(term_counts(block), weights)
     sections: dict[str, list[Entry]] = {}
     for entry in target.entries:
         if len(entry.headings) > 1:
             sections.setdefault(entry.headings[-1], []).append(entry)
-    own = vector(term_counts(block), weights)
     alike = [(cosine(own, vector(term_counts(held), weights)), heading) for heading, held in sections.items()]
     score, heading = max(alike, default=(0.0, ""))
-    return heading if score >= SAME_HEADING else ""
+    return heading if len(block) < SITTING and score >= SAME_HEADING else heading_of(block, telling(weights))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from infinimem.model import Document, Entry, Part, Split
+from infinimem.plan.lexical.route import SAME_SUBJECT, TINY
 from infinimem.plan.lexical.segment import segment
 from infinimem.plan.lexical.titles import slug_of, title_of
 from infinimem.plan.lexical.weigh import (
@@ -52,6 +53,38 @@ def plan_split(document: Document, limit_tokens: int, taken: Collection[str]) ->
         seqs = tuple(seq for entry in sorted(group, key=lambda entry: entry.span.start) for seq in entry.seqs)
         parts.append(Part(topic, title, seqs))
     return Split(document.id, tuple(parts))
+
+
+def plan_promote(document: Document, taken: Collection[str]) -> Split | None:
+    """A section of odds and ends that has grown into a subject, in a document of its own; None where none has.
+
+    Only notes gathered over time move: a stretch of one conversation stays with those around it.
+    """
+    entries = [entry for entry in document.entries if entry.seqs]
+    sections: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        sections.setdefault(entry.headings[1:], []).append(entry)
+    weights = rarity([term_counts([entry]) for entry in entries], [1] * len(entries))
+    for heading, section in sections.items():
+        rest = [entry for entry in entries if entry.headings[1:] != heading]
+        tokens = sum(_tokens(document, entry) for entry in section)
+        days = {entry.time[:10] for entry in section}
+        if not heading or not rest or len(section) < 3 or len(days) < 2 or tokens < TINY:
+            continue
+        unlike = cosine(vector(term_counts(section), weights), vector(term_counts(rest), weights))
+        if unlike < SAME_SUBJECT:
+            named = telling(weights)
+            stays = entries[0].headings[0] if entries[0].headings else ""
+            still_said = [term in term_counts(rest) for term in subject_terms(stays)]
+            if 2 * sum(still_said) <= len(still_said):
+                stays = title_of(rest, (), named)
+            title = title_of(section, [stays], named)
+            parts = (
+                Part(document.id, stays, tuple(seq for entry in rest for seq in entry.seqs)),
+                Part(slug_of(title, {*taken, document.id}), title, tuple(seq for entry in section for seq in entry.seqs)),
+            )
+            return Split(document.id, parts)
+    return None
 
 
 def _keeper(topic: str, groups: Sequence[Sequence[Entry]]) -> int:

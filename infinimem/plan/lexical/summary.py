@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from infinimem.model import Entry
-from infinimem.plan.lexical.titles import subjects
+from infinimem.plan.lexical.titles import ends_in_abbreviation, subjects
 from infinimem.plan.lexical.weigh import is_person, rarity, subject_terms, term_counts, vocatives
 
 SUBJECTS = 7
+# what says little without the sentence before it, or speaks to the other person
+_LEANS = re.compile(r"(?:it|that|this|they|those|these|but|and|so|he|she|you|your|also|das|es|aber|und|du)\b", re.I)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?!\s|$)[^.!?。！？\n]*)*[.!?。！？]*")
 
 
@@ -52,12 +54,14 @@ def _statements(entries: Sequence[Entry]) -> list[str]:
     total = len(entries)
     scored = []
     for place, entry in enumerate(entries):
-        for sentence in _SENTENCE.findall(entry.text):
-            sentence = " ".join(sentence.split())
+        for sentence in _sentences(entry.text):
             terms = set(subject_terms(sentence)) - names
-            if len(terms) < 2 or not 20 <= len(sentence) <= 160 or sentence[-1] in "?？":
+            size = len(sentence.encode())
+            if len(terms) < 2 or not 20 <= size <= 160 or sentence[-1] in "?？":
                 continue
-            worth = sum(min(counts[term], total / 3) for term in terms) / (4 + len(sentence) / 12)
+            worth = sum(min(counts[term], total / 3) for term in terms) / (4 + size / 12)
+            if _LEANS.match(sentence):
+                worth /= 2
             scored.append((-worth, place, sentence))
     chosen: list[str] = []
     said: set[str] = set()
@@ -69,6 +73,18 @@ def _statements(entries: Sequence[Entry]) -> list[str]:
         if len(chosen) == 6:
             break
     return chosen
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text on one line each, not cut after `Dr.` or an initial."""
+    found: list[str] = []
+    for piece in _SENTENCE.findall(text):
+        piece = " ".join(piece.split())
+        if found and found[-1].endswith(".") and ends_in_abbreviation(found[-1][:-1]):
+            found[-1] += f" {piece}"
+        elif piece:
+            found.append(piece)
+    return found
 
 
 def _cut(text: str, limit: int) -> str:

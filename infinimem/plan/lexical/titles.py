@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from infinimem.model import Entry
 from infinimem.plan.lexical.light import (
+    ABBREVIATIONS,
     CJK_PARTICLES,
     ENGLISH_SIGNS,
     GERMAN_SIGNS,
@@ -25,11 +26,13 @@ from infinimem.plan.lexical.weigh import is_person, subject_terms, vocatives
 LONGEST_TITLE = 64
 LONGEST_SLUG = 60
 MAIN_SPEAKER = 0.62  # share of the subject words from which a conversation is one speaker's
+SITTING = 4  # entries of one day whose heading names the day
 UNNAMED = "Notes"
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+(?:[-'’&.][^\W_{_CJK}]+)*")
 _CJK_RUN = re.compile(rf"[{_CJK}]+")
+_CJK_PARTICLE = re.compile("[" + "".join(sorted(CJK_PARTICLES)) + "]")
 _CONTRACTED = re.compile(r"n['’]t$|['’](?:ll|ve|re|d|m)$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…:;\n。！？\"“”(*]")
 
@@ -53,11 +56,11 @@ def title_of(
 
 
 def heading_of(entries: Sequence[Entry], weights: Mapping[str, float] | None = None) -> str:
-    """A heading such as `Adoption agencies, summer break (2023-05-25)`; the date where all share one."""
+    """A heading such as `Adoption agencies, summer break (2023-05-25)`; with the date of a sitting."""
     names = subjects(entries, 2, weights)
     text = _title("", names) if names else main_speaker(entries)
     days = {entry.time[:10] for entry in entries}
-    day = days.pop() if len(days) == 1 else ""
+    day = days.pop() if len(days) == 1 and len(entries) >= SITTING else ""
     if not text:
         return day
     return f"{text} ({day})" if day else text
@@ -174,7 +177,7 @@ def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] 
     chosen: list[str] = []
     used: set[str] = set()
     for terms in sorted(value, key=lambda terms: (-value[terms], -len(terms), terms)):
-        if used.intersection(terms) or any(terms[0] in name for name in chosen if _CJK_RUN.match(terms[0])):
+        if used.intersection(terms) or _overlaps(terms[0], chosen):
             continue
         terms = _extended(terms, scored, used)
         used.update(terms)
@@ -183,6 +186,14 @@ def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] 
         if len(chosen) == count:
             break
     return chosen
+
+
+def _overlaps(run: str, chosen: Sequence[str]) -> bool:
+    """Whether a run of Chinese or Japanese shares two characters in a row with one already chosen."""
+    if not _CJK_RUN.match(run):
+        return False
+    pairs = [run[at : at + 2] for at in range(len(run) - 1)]
+    return any(pair in name for name in chosen for pair in pairs)
 
 
 def _extended(
@@ -218,11 +229,15 @@ def _evidence(texts: Sequence[Sequence[_Word]]) -> dict[str, _Evidence]:
     for words in texts:
         for term in {word.term for word in words if word.term}:
             known[term].entries += 1
+        nominal = False
         for word in words:
             if not word.term:
+                nominal = False
                 continue
             evidence = known[word.term]
-            evidence.noun += word.before in NOUN_AFTER or word.before.endswith(("'s", "’s"))
+            # in `about mental health` both words are nominal
+            nominal = word.before in NOUN_AFTER or word.before.endswith(("'s", "’s")) or (nominal and word.joined)
+            evidence.noun += nominal
             evidence.verb += (word.before in VERB_AFTER) + (word.after in VERB_BEFORE)
             if word.before:
                 evidence.inside += 1
@@ -236,7 +251,8 @@ def _phrases(words: Sequence[_Word], known: Mapping[str, _Evidence]) -> list[tup
     """Every run of one to three subject words with nothing between, that ends in something nameable."""
     found = []
     for last, word in enumerate(words):
-        if not _can_end(word, known):
+        goes_on = last + 1 < len(words) and words[last + 1].joined and _can_end(words[last + 1], known)
+        if goes_on or not _can_end(word, known):
             continue
         phrase: tuple[_Word, ...] = ()
         for first in range(last, max(-1, last - 3), -1):
@@ -288,7 +304,7 @@ def _words(text: str) -> tuple[_Word, ...]:
         after = found[place + 1].group() if adjoins else ""
         bare = re.sub(r"['’]s?$", "", word)
         term = _nameable(bare, german)
-        light = not term and bool(before) and word != "I" and word[0].isupper() and after[:1].isupper()
+        light = not (term or german) and bool(before) and word != "I" and word[0].isupper() and after[:1].isupper()
         term = bare.casefold() if light else term
         joined = place > 0 and (gap == " " or _is_initial(found[place - 1].group(), gap))
         words.append(_Word(bare, term, before, after.casefold(), joined, light))
@@ -304,8 +320,14 @@ def _nameable(word: str, german: bool) -> str:
 
 
 def _is_initial(word: str, gap: str) -> bool:
-    """`J.` in `J. Rowling` and `J.K.` end no sentence."""
-    return gap == ". " and all(len(part) == 1 and part.isupper() for part in word.split("."))
+    """`J.` in `J. Rowling` and the `Dr.` of a name end no sentence."""
+    return gap == ". " and ends_in_abbreviation(word)
+
+
+def ends_in_abbreviation(text: str) -> bool:
+    """True where a full stop after the text would not end a sentence: an initial, or `Dr`."""
+    last = text.split()[-1] if text.split() else ""
+    return last.casefold() in ABBREVIATIONS or all(len(part) == 1 and part.isupper() for part in last.split("."))
 
 
 def _is_german(text: str) -> bool:
@@ -315,16 +337,19 @@ def _is_german(text: str) -> bool:
 
 
 def _cjk_phrases(texts: Sequence[str]) -> dict[str, float]:
-    """Runs of Chinese or Japanese characters between function characters, longest and most repeated first."""
+    """Runs of Chinese or Japanese characters between function characters that are repeated, or short."""
     counts: Counter[str] = Counter()
+    short: set[str] = set()
     for text in texts:
-        pieces: set[str] = set()
-        for run in _CJK_RUN.findall(text):
-            for piece in re.split("[" + "".join(CJK_PARTICLES) + "]", run):
-                pieces.update(
-                    piece[start:stop]
-                    for start in range(len(piece))
-                    for stop in range(start + 2, min(start + 6, len(piece)) + 1)
-                )
-        counts.update(pieces)
-    return {piece: count * (1 + 0.2 * min(len(piece), 5)) for piece, count in counts.items()}
+        pieces = [piece for run in _CJK_RUN.findall(text) for piece in _CJK_PARTICLE.split(run)]
+        short.update(piece for piece in pieces if 2 <= len(piece) <= 4)
+        counts.update(
+            {
+                piece[start:stop]
+                for piece in pieces
+                for start in range(len(piece))
+                for stop in range(start + 2, min(start + 6, len(piece)) + 1)
+            }
+        )
+    repeated = {piece: 0.6 * count * (1 + 0.2 * min(len(piece), 5)) for piece, count in counts.items() if count > 1}
+    return {piece: 1.0 for piece in short} | repeated

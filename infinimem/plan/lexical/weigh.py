@@ -14,6 +14,8 @@ from infinimem.text.words import analyse
 
 Vector = Mapping[str, float]
 
+_NAME = re.compile(r"[^\W\d_]+(?:[ .'’-]{1,2}[^\W\d_]+){0,3}\.?")
+_CAPITAL = re.compile(r"\b[A-Z][a-z]{1,3}\b")  # as long as a short form
 _COUNTS_OR_DATES = re.compile(r"\d|(?:y|m|d|ym|md)\d")  # numbers, and dates as the analyser spells them
 
 
@@ -30,18 +32,28 @@ def subject_terms(text: str) -> tuple[str, ...]:
     return tuple(term for term in analyse(text) if term not in light and not _COUNTS_OR_DATES.match(term))
 
 
-def vocatives(entries: Iterable[Entry]) -> frozenset[str]:
+def vocatives(entries: Sequence[Entry]) -> frozenset[str]:
     """The terms that name the speakers themselves: who is addressed is not what is talked about.
 
-    A short form counts too: `mel` for Melanie.
+    A short form that the entries use counts too: `Mel` for Melanie.
     """
-    names = {name for entry in entries if is_person(entry.source) for name in entry.source.casefold().split()}
-    return frozenset(term for name in names for short in _short_forms(name) for term in analyse(short))
+    names = {name for source in {entry.source for entry in entries} if is_person(source) for name in source.split()}
+    if not names:
+        return frozenset()
+    called = {name: _short_forms(name) for name in names}
+    used = {word for entry in entries for word in _capitals(entry.text)}
+    shown = {short for name, shorts in called.items() for short in shorts if short == name or short in used}
+    return frozenset(term for short in shown for term in analyse(short))
+
+
+@lru_cache(maxsize=1 << 14)
+def _capitals(text: str) -> frozenset[str]:
+    return frozenset(_CAPITAL.findall(text))
 
 
 def is_person(source: str) -> bool:
     """True for a source that reads like somebody's name, false for roles, files and tools."""
-    return source[:1].isupper() and ":" not in source and source.casefold() not in _ROLES
+    return _NAME.fullmatch(source) is not None and source[0].isupper() and source.casefold() not in _ROLES
 
 
 def term_counts(entries: Iterable[Entry], without: frozenset[str] = frozenset()) -> Counter[str]:
@@ -78,7 +90,7 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def _short_forms(name: str) -> set[str]:
-    return {name, *(name[:length] for length in range(2, 5) if length < len(name))}
+    return {name, *(name[:length] for length in range(2, 5) if length < len(name) - 1)}
 
 
 _ROLES = frozenset({"ai", "user", "assistant", "system", "human", "bot", "tool", "hand"})

@@ -1,0 +1,60 @@
+"""What a command was asked for: the library, the form of the output, and how commands are declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from infinimem.library import Library
+
+class Request:
+    """The options that every command has. Plain, because making a dataclass costs `write` a millisecond."""
+
+    __slots__ = ("as_json", "debug", "library")
+
+    def __init__(self, library: str = "", as_json: bool = False, debug: bool = False) -> None:
+        self.library = library
+        self.as_json = as_json
+        self.debug = debug
+
+
+def command_app() -> typer.Typer:
+    """A holder for a module's commands: no rich, no completion machinery of its own."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def examples(*lines: str) -> str:
+    """An epilog with the examples of a command, one a line; a test runs each of them."""
+    title = "Examples" if len(lines) > 1 else "Example"
+    return "\n".join(["\b", f"{title}:", *(f"  $ {line}" for line in lines)])
+
+
+def request_of(ctx: typer.Context) -> Request:
+    """The options that every command has."""
+    return ctx.obj if isinstance(ctx.obj, Request) else Request()
+
+
+def wants_json(ctx: typer.Context) -> bool:
+    """Whether `--json` was given."""
+    return request_of(ctx).as_json
+
+
+def open_library(ctx: typer.Context) -> Library:
+    """The library that this command is about. Raises `NoLibrary`."""
+    from infinimem.library import Library
+    from infinimem.store.layout import find_library
+
+    root, _ = find_library(request_of(ctx).library or None)
+    return Library.open(root)
+
+
+def pair_of(text: str, option: str) -> tuple[str, str]:
+    """`key=value` as a pair."""
+    from infinimem.errors import BadInput
+
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise BadInput(f"{option} is a field and its value such as source=user, not {text!r}")
+    return key.strip(), value

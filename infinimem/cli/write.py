@@ -1,0 +1,177 @@
+"""`infinimem write`: the one command that has to be cheap. Nothing heavy is imported here.
+
+Annotations are not postponed: typer would compile each of them anew, which costs 2 ms.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infinimem.cli.request import command_app, examples, pair_of, request_of, wants_json
+from infinimem.cli.talk import emit, out, say
+from infinimem.errors import BadInput
+
+if TYPE_CHECKING:
+    from infinimem.store.buffer import Appended
+
+app = command_app()
+
+Draft = str | dict[str, Any]
+Placed = tuple[str, Draft]
+"""An entry and where it was read, for the message that names it."""
+
+
+@app.command(
+    epilog=examples(
+        "infinimem write 'Maya joined Nordlys.' --source user --time 2026-05-01",
+        "infinimem write 'The stand-up is at ten now.' --supersedes 12",
+        "git log -3 --format=%s | infinimem write --lines --source tool:git",
+        'echo \'[{"role": "user", "content": "I moved to Bergen."}]\' | infinimem write --chat',
+    )
+)
+def write(
+    ctx: typer.Context,
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]...", help="Each an entry; none or - reads standard input."),
+    ] = None,
+    source: Annotated[str, typer.Option(help="Who said it: user, AI, a name, file:…, tool:…")] = "",
+    time: Annotated[str, typer.Option(metavar="DATE", help="When it happened; may be partial (2026-05).")] = "",
+    observed: Annotated[str, typer.Option(metavar="DATE", help="When it was noted, instead of now.")] = "",
+    ns: Annotated[str, typer.Option(metavar="NAME", help="Its namespace.")] = "",
+    meta: Annotated[
+        list[str] | None, typer.Option("--meta", metavar="K=V", help="Any other field; may be repeated.")
+    ] = None,
+    supersedes: Annotated[
+        list[str] | None,
+        typer.Option("--supersedes", metavar="SEQ", help="What it replaces: 12, 12-15 or 12+18; may be repeated."),
+    ] = None,
+    key: Annotated[str, typer.Option(metavar="K", help="Written once for this key, however often repeated.")] = "",
+    lines: Annotated[bool, typer.Option("--lines", help="Each line is an entry; blank ones are skipped.")] = False,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Each line is a JSON object: text, time, source and any other field.")
+    ] = False,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Messages with role and content, as JSON or JSON lines.")
+    ] = False,
+) -> int:
+    """Append entries to memory; they are on disk when it returns.
+
+    Prints the seq of each entry, one a line. The first write makes your own library if there is none.
+    """
+    entries = read_entries(text or [], one_of(lines=lines, jsonl=jsonl, chat=chat))
+    fields = dict(pair_of(pair, "--meta") for pair in meta or ())
+    if ns:
+        fields["ns"] = ns
+    shared = {"source": source, "time": time, "observed": observed, "supersedes": supersedes or (), "key": key}
+    return store(ctx, entries, shared, fields)
+
+
+def one_of(**forms: bool) -> str:
+    """Which form the input has; "" for one text."""
+    chosen = [name for name, is_chosen in forms.items() if is_chosen]
+    if len(chosen) > 1:
+        raise BadInput(f"--{chosen[0]} and --{chosen[1]} do not go together; nothing was written")
+    return chosen[0] if chosen else ""
+
+
+def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], meta: dict[str, str]) -> int:
+    """Write the entries into the library, made if need be, and say what became of them."""
+    from infinimem.library import Library
+    from infinimem.store.layout import find_library, is_library
+
+    if not entries:
+        say("there is nothing to write")
+        if wants_json(ctx):
+            emit({"seqs": [], "stored": False, "repeats": [], "library": "", "created": False})
+        return 0
+    root, _ = find_library(request_of(ctx).library or None, create=True)
+    made = not is_library(root)
+    try:
+        if made:
+            checked(entries, shared, meta)
+        done = Library.open(root, create=made).write_all([entry for _, entry in entries], meta=meta, **shared)
+    except BadInput:
+        checked(entries, shared, meta)
+        raise
+    report(ctx, done, root, made)
+    warn_of_future(done, shared["supersedes"])
+    return 0
+
+
+def checked(entries: list[Placed], shared: dict[str, Any], meta: dict[str, str]) -> None:
+    """Refuse what cannot be an entry, by the place where it was read."""
+    from infinimem.library import draft_of
+
+    given = {name: value for name, value in shared.items() if name != "key"}
+    for place, entry in entries:
+        draft_of(entry, given, meta, shared["key"], place)
+
+
+def report(ctx: typer.Context, done: "Appended", root: Path, made: bool) -> None:
+    """The seqs as data; what is worth knowing as talk."""
+    if made:
+        say(f"made a new library; stored in {root}")
+    if not done.stored:
+        say("this key was written before; nothing was stored again")
+    for seq, earlier in done.repeats:
+        say(f"{seq} says the same as {earlier}, which is still in CURRENT; the next flush joins them")
+    if wants_json(ctx):
+        repeats = [{"seq": seq, "of": earlier} for seq, earlier in done.repeats]
+        emit({
+            "seqs": list(done.seqs), "stored": done.stored, "repeats": repeats, "library": str(root), "created": made,
+        })  # fmt: skip
+    elif done.seqs:
+        out("\n".join(map(str, done.seqs)))
+
+
+def warn_of_future(done: "Appended", supersedes: list[str]) -> None:
+    """An entry can only replace an older one; a seq that nobody has yet is a slip of the finger."""
+    from infinimem.text.signature import parse_seqs
+
+    later = [seq for text in supersedes for seq in parse_seqs(text) if done.seqs and seq >= done.seqs[0]]
+    if later:
+        say(f"there is no entry {later[0]} to replace yet; the next flush will skip that")
+
+
+# Reading
+
+
+def read_entries(texts: list[str], form: str) -> list[Placed]:
+    """The entries that the arguments or standard input hold, in order."""
+    if not texts and sys.stdin is not None and sys.stdin.isatty():
+        raise BadInput("there is no text; give it as an argument, pipe it in, or type it after: infinimem write -")
+    entries: list[Placed] = []
+    for number, text in enumerate(texts or ["-"], 1):
+        place, content = (f"text {number}", text) if text != "-" else ("<stdin>", read_input())
+        entries += split_entries(content, form, place)
+    return entries
+
+
+def read_input() -> str:
+    """Standard input as text. Raises `BadInput` naming the byte that is no UTF-8."""
+    if sys.stdin is None:
+        raise BadInput("standard input is closed; give the text as an argument")
+    content = sys.stdin.buffer.read()
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadInput(
+            f"<stdin>:{line}: byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8; "
+            "nothing was written. Convert it first, for example with iconv"
+        ) from error
+
+
+def split_entries(content: str, form: str, place: str) -> list[Placed]:
+    """One input as the entries that its form says."""
+    if form == "lines":
+        rows = enumerate(content.split("\n"), 1)
+        return [(f"{place}:{number}", line.rstrip("\r")) for number, line in rows if line.strip()]
+    if form:
+        from infinimem.cli import structured
+
+        return structured.read_json_lines(content, place) if form == "jsonl" else structured.read_chat(content, place)
+    return [(place, content.rstrip("\r\n") if place == "<stdin>" else content)]
