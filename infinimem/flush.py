@@ -1003,3 +1003,26 @@ def split_by_hand(topic: str) -> Callable[[Run, Finder], Sequence[Step]]:
         return (step,) if step is not None else ()
 
     return steps
+
+
+def plan_template(root: Path, rows: Sequence[tuple[str, int, str]], settings: Settings) -> str:
+    """What a person or an agent needs to write a plan for CURRENT: the task, the topics, the new entries.
+
+    `rows` are topics as id, tokens and summary. Their answer goes to `flush --plan`.
+    """
+    from infinimem.llm.prompts import fill, load_prompt
+
+    document = read_file(root, BUFFER).document
+    entries = "".join("".join(entry_lines(entry.signature, entry.text)) for entry in document.entries)
+    values = {
+        "seqs": render_seqs(seqs_of(document.entries)),
+        "gate": f"{settings.number('gate.supersede'):g}",
+        "topics": "\n".join(f"{topic} · {tokens} · {summary}" for topic, tokens, summary in rows) or "(none yet)",
+        "entries": fenced_data(entries).rstrip("\n") or "(none)",
+    }
+    return fill(load_prompt("plan"), values)
+
+
+def fenced_data(text: str) -> str:
+    """Text that cannot close the fence it stands in."""
+    return text.replace("~~~", "~ ~ ~")

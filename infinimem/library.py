@@ -183,6 +183,13 @@ class Library:
             progress=progress or (lambda stage, done, total: None),
         )
 
+    def plan_template(self) -> str:
+        """The task of planning the next flush, as a prompt: answer it and give the answer to `flush(plan=…)`."""
+        from infinimem.flush import plan_template
+
+        rows = [(row.topic, row.tokens, row.summary) for row in self.catalog() if not row.guest]
+        return plan_template(self.root, rows, self.settings)
+
     def undo(self, *, dry_run: bool = False) -> Report:
         """Revert the last flush (or split or merge by hand) as one transaction."""
         from infinimem.flush import undo

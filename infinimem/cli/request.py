@@ -9,6 +9,7 @@ import typer
 if TYPE_CHECKING:
     from infinimem.library import Library
 
+
 class Request:
     """The options that every command has. Plain, because making a dataclass costs `write` a millisecond."""
 
@@ -58,3 +59,17 @@ def pair_of(text: str, option: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise BadInput(f"{option} is a field and its value such as source=user, not {text!r}")
     return key.strip(), value
+
+
+def seqs_of(texts: list[str]) -> list[int]:
+    """Seqs given as arguments, such as 12, 12-15 or 12-15+18."""
+    from infinimem.errors import BadInput
+    from infinimem.text.signature import parse_seqs
+
+    found: dict[int, None] = {}
+    for text in texts:
+        seqs = parse_seqs(text.strip().removeprefix("#"))
+        if not seqs:
+            raise BadInput(f"a seq is a number such as 12, 12-15 or 12-15+18, not {text!r}")
+        found.update(dict.fromkeys(seqs))
+    return list(found)

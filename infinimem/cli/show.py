@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from infinimem.cli.talk import is_terminal, out
 
 CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-CONTROLS = {code: 0x2400 + code for code in range(32) if code not in (9, 10)} | {127: 0x2421} | {
-    code: 0xFFFD for code in range(128, 160)
+CONTROLS = {
+    **{code: 0x2400 + code for code in range(32) if code not in (9, 10)},
+    **dict.fromkeys(range(127, 160), 0xFFFD),
 }
 """Control characters in a text, shown instead of obeyed: a note must not repaint someone's terminal."""
 
@@ -53,8 +55,7 @@ def cells(text: str) -> int:
     import unicodedata
 
     return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
 
 
@@ -105,7 +106,7 @@ def paragraph(text: str, indent: str = "  ") -> str:
     return "\n".join(indent + line if line else "" for line in wrap(shown(text), width() - len(indent)))
 
 
-def table(rows: list[tuple[str, ...]], styles: tuple[tuple[str, ...], ...] = ()) -> None:
+def table(rows: Sequence[tuple[str, ...]], styles: Sequence[tuple[str, ...]] = ()) -> None:
     """Rows in aligned columns; the last column takes what room a terminal leaves."""
     if not rows:
         return

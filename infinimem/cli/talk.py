@@ -6,6 +6,9 @@ import os
 import sys
 from typing import Any, TextIO
 
+from infinimem.errors import StorageFailed
+
+
 def set_streams() -> None:
     """Data that is not for a terminal is UTF-8 whatever the locale, and bytes that are none pass through."""
     for stream in (sys.stdout, sys.stderr):
@@ -54,16 +57,27 @@ def write_to(stream: TextIO | None, text: str) -> None:
         return
     try:
         stream.write(text)
-    except BrokenPipeError:
-        close_quietly()
+    except OSError as error:
+        give_up(stream, error)
 
 
-def flush(stream: TextIO) -> None:
+def flush(stream: TextIO | None) -> None:
     """Have it shown now, unless the reader has gone."""
+    if stream is None:
+        return
     try:
         stream.flush()
-    except BrokenPipeError:
-        close_quietly()
+    except OSError as error:
+        give_up(stream, error)
+
+
+def give_up(stream: TextIO, error: OSError) -> None:
+    """Write nothing more to a stream that failed. A reader that left is no error, a full disk is."""
+    close_quietly()
+    if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+        raise StorageFailed(
+            f"standard output cannot be written: {error.strerror}; the library is as it should be"
+        ) from error
 
 
 def close_quietly() -> None:
@@ -81,14 +95,10 @@ def close_quietly() -> None:
 
 
 def finish(code: int) -> int:
-    """Hand over what is still buffered; a full disk behind `> file` is said, not swallowed."""
+    """Hand over what is still buffered; gives the exit code."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        close_quietly()
-    except OSError as error:
-        say(f"infinimem: standard output cannot be written: {error.strerror}; the library is as it should be")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code or 3
+        flush(sys.stdout)
+    except StorageFailed as error:
+        say(f"infinimem: {error}")
+        return code or error.exit_code
     return code

@@ -4,6 +4,7 @@ Annotations are not postponed: typer would compile each of them anew, which cost
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,6 +107,7 @@ def checked(entries: list[Placed], shared: dict[str, Any], meta: dict[str, str])
     from infinimem.library import draft_of
 
     given = {name: value for name, value in shared.items() if name != "key"}
+    draft_of("-", given, meta, shared["key"], "command line")
     for place, entry in entries:
         draft_of(entry, given, meta, shared["key"], place)
 
@@ -145,8 +147,11 @@ def read_entries(texts: list[str], form: str) -> list[Placed]:
         raise BadInput("there is no text; give it as an argument, pipe it in, or type it after: infinimem write -")
     entries: list[Placed] = []
     for number, text in enumerate(texts or ["-"], 1):
-        place, content = (f"text {number}", text) if text != "-" else ("<stdin>", read_input())
+        is_piped = text == "-"
+        place, content = ("<stdin>", read_input()) if is_piped else (f"text {number}", text)
         entries += split_entries(content, form, place)
+        if is_piped and not form and not content.strip():
+            raise BadInput("standard input is empty; nothing was written. Give the text as an argument, or pipe it in")
     return entries
 
 
@@ -165,7 +170,7 @@ def read_input() -> str:
         ) from error
 
 
-def split_entries(content: str, form: str, place: str) -> list[Placed]:
+def split_entries(content: str, form: str, place: str) -> Sequence[Placed]:
     """One input as the entries that its form says."""
     if form == "lines":
         rows = enumerate(content.split("\n"), 1)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import yaml
+
+from infinimem.errors import Unreadable
 from infinimem.model import (
+    Block,
     Create,
     Document,
     Entry,
@@ -22,8 +27,8 @@ from infinimem.model import (
     path_of,
 )
 from infinimem.text.document import edit, entry_lines, parse_lines, title_of
-from infinimem.text.header import render_scalar, set_key
-from infinimem.text.lines import ending_of, is_blank
+from infinimem.text.header import key_span, load_yaml, render_flow, render_scalar, set_key
+from infinimem.text.lines import ending_of, indent_of, is_blank, strip_ending
 from infinimem.text.signature import render_seqs
 from infinimem.text.tokens import estimate
 
@@ -164,9 +169,12 @@ def retire(desk: Desk, step: Retire) -> Desk:
         return desk
     document = desk.documents[entry.topic]
     ending = ending_of(document.lines)
+    indent = indent_of(document.lines[entry.span.start])
     others = [desk.spare[seq] for seq in entry.seqs if seq != step.seq]
-    lines = [line for other in others for line in entry_lines(other.signature, other.text, ending)]
-    document = edit(document, [(entry.span, lines)])
+    lines = [indent + line for other in others for line in entry_lines(other.signature, other.text, ending)]
+    at = document.entries.index(entry)
+    expected = [*document.entries[:at], *others, *document.entries[at + 1 :]]
+    document = only_if_it_reads(edit(document, [(entry.span, lines)]), expected)
     if not lines:
         document = without_empty_blocks(document, entry.headings)
     return with_document(desk, document, "update", (step.by,) if step.by else (step.seq,))
@@ -183,35 +191,85 @@ def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Docum
 
 
 def insert_entries(document: Document, heading: str, entries: Sequence[Entry]) -> Document:
-    """The document with entries under a heading (made at the end if missing; "" = before any subheading)."""
+    """The document with entries under a heading (made at the end if missing; "" = before any subheading).
+
+    Indented lines below an entry would become its text. So it goes after the block's last entry or to the
+    next place that takes nothing in, and where a block has none it gets a heading of its own.
+    """
     ending = ending_of(document.lines)
     lines = [line for entry in entries for line in entry_lines(entry.signature, entry.text, ending)]
-    block = None
-    if heading:
-        wanted = heading.casefold()
-        named = [b for b in document.blocks if b.level > 1 and b.headings[-1].casefold() == wanted]
-        block = named[-1] if named else None
-    else:
-        top = [b for b in document.blocks if b.level <= 1]
-        block = top[-1] if top else document.blocks[0]
-    if block is None:
-        before = [] if not document.lines or is_blank(document.lines[-1]) else [ending]
-        end = Span(len(document.lines), len(document.lines))
-        return edit(document, [(end, [*before, f"## {heading}{ending}", ending, *lines])])
+    name = as_read(heading)
+    block = block_called(document, name)
+    if block is not None:
+        for at, around in places(document, block, ending):
+            changed = edit(document, [(Span(at, at), [*around[0], *lines, *around[1]])])
+            if reads_as(changed, with_inserted(document, at, entries)):
+                return changed
+        name = name or as_read(title_of(document))
+    end = Span(len(document.lines), len(document.lines))
+    before = [] if not document.lines or is_blank(document.lines[-1]) else [ending]
+    changed = edit(document, [(end, [*before, f"## {name}".rstrip(" ") + ending, ending, *lines])])
+    return only_if_it_reads(changed, [*document.entries, *entries])
+
+
+def as_read(heading: str) -> str:
+    """A heading's name as it is read back once it is written: without closing marks and outer spaces."""
+    while True:
+        name = parse_lines("", (f"## {heading}\n",)).blocks[-1].headings[-1]
+        if name == heading:
+            return name
+        heading = name
+
+
+def block_called(document: Document, name: str) -> Block | None:
+    """The last block with this name below the title; for "" the one right under the title."""
+    if not name:
+        top = [block for block in document.blocks if block.level <= 1]
+        return top[-1] if top else document.blocks[0]
+    wanted = name.casefold()
+    named = [block for block in document.blocks if block.level > 1 and block.headings[-1].casefold() == wanted]
+    return named[-1] if named else None
+
+
+def places(document: Document, block: Block, ending: str) -> Iterator[tuple[int, tuple[list[str], list[str]]]]:
+    """Where entries may go in a block, best first: a line, and what must stand before and after them."""
     inside = [entry for entry in document.entries if block.span.start <= entry.span.start < block.span.stop]
+    end = block.span.stop
+    while end > block.span.start and is_blank(document.lines[end - 1]):
+        end -= 1
+    first = inside[-1].span.stop if inside else end
     if inside:
-        at = inside[-1].span.stop
-        return edit(document, [(Span(at, at), lines)])
-    at = block.span.stop
-    while at > block.span.start and is_blank(document.lines[at - 1]):
-        at -= 1
-    before = [ending] if at > block.span.start or at else []
-    after = (
-        []
-        if (at < len(document.lines) and is_blank(document.lines[at])) or at == len(document.lines)
-        else [ending]
+        yield first, ([], [])
+        # what hangs on the list item above the last entry ends at the margin
+        margin = (at for at in range(first, end) if document.lines[at][0] not in " \t\r\n")
+        yield from ((at, ([], [])) for at in itertools.islice(margin, 1))
+    at = max(first, end)
+    followed = at < len(document.lines) and not is_blank(document.lines[at])
+    before = [ending] if at else []
+    yield at, (before, [ending] if followed else [])
+    yield at, (before, [ending])
+
+
+def with_inserted(document: Document, at: int, entries: Sequence[Entry]) -> list[Entry]:
+    """The document's entries with others before line `at`."""
+    above = [entry for entry in document.entries if entry.span.start < at]
+    return [*above, *entries, *document.entries[len(above) :]]
+
+
+def reads_as(document: Document, entries: Sequence[Entry]) -> bool:
+    """Whether the document says just these entries, wherever they stand."""
+    return [(entry.signature, entry.text) for entry in document.entries] == [
+        (entry.signature, entry.text) for entry in entries
+    ]
+
+
+def only_if_it_reads(document: Document, entries: Sequence[Entry]) -> Document:
+    """The document if it says just these entries; else `Unreadable`, for an edit may not change other entries."""
+    if reads_as(document, entries):
+        return document
+    raise Unreadable(
+        f"{document.path}: this edit would change other entries (a code fence is not closed?); arrange it by hand"
     )
-    return edit(document, [(Span(at, at), [*before, *lines, *after])])
 
 
 def split(desk: Desk, step: Split, now: str) -> Desk:
@@ -226,7 +284,8 @@ def split(desk: Desk, step: Split, now: str) -> Desk:
             made = insert_entries(made, heading, entries)
         made = set_aux(made, "split_from", [step.topic])
         headings = dict.fromkeys(entry.headings for entry in moved)
-        document = edit(document, [(entry.span, ()) for entry in moved])
+        rest = [entry for entry in document.entries if entry not in moved]
+        document = only_if_it_reads(edit(document, [(entry.span, ()) for entry in moved]), rest)
         for path in headings:
             document = without_empty_blocks(document, path)
         desk = with_document(desk, made, "split", tuple(seq for entry in moved for seq in entry.seqs))
@@ -266,30 +325,37 @@ def merge(desk: Desk, step: Merge) -> Desk:
 def absorb(target: Document, source: Document) -> Document:
     """The target with every block of the source: entries under equal headings together, the rest appended."""
     title = title_of(source)
-    names = {block.headings[-1].casefold() for block in target.blocks if block.level > 1}
-    ending = ending_of(target.lines)
+    taken = {at for entry in source.entries for at in range(entry.span.start, entry.span.stop)}
     for block in source.blocks:
-        start = block.span.start + (1 if block.level else 0)
-        body = list(source.lines[start : block.span.stop])
-        while body and is_blank(body[0]):
-            body.pop(0)
-        while body and is_blank(body[-1]):
-            body.pop()
-        if not body:
+        start, stop = block.span.start + (1 if block.level else 0), block.span.stop
+        while start < stop and is_blank(source.lines[start]):
+            start += 1
+        while start < stop and stop - 1 not in taken and is_blank(source.lines[stop - 1]):
+            stop -= 1
+        if start == stop:
             continue
         heading = block.headings[-1] if block.level > 1 else title
-        inside = [entry for entry in source.entries if start <= entry.span.start < block.span.stop]
-        only_entries = sum(entry.span.stop - entry.span.start for entry in inside) == len(body)
-        if only_entries:
+        inside = [entry for entry in source.entries if start <= entry.span.start < stop]
+        if all(at in taken or is_blank(source.lines[at]) for at in range(start, stop)):
             target = insert_entries(target, heading, inside)
         else:
-            if not body[-1].endswith("\n"):
-                body[-1] += ending
-            before = [] if is_blank(target.lines[-1]) else [ending]
-            end = Span(len(target.lines), len(target.lines))
-            target = edit(target, [(end, [*before, f"## {heading}{ending}", ending, *body])])
-        names.add(heading.casefold())
+            target = append_block(target, heading, source, Span(start, stop), inside)
     return target
+
+
+def append_block(target: Document, heading: str, source: Document, span: Span, inside: Sequence[Entry]) -> Document:
+    """The target with lines of the source at its end, under a heading and in the target's own line ending."""
+    old, ending = ending_of(source.lines), ending_of(target.lines)
+    body = [strip_ending(line, old) + ending for line in source.lines[span.start : span.stop]]
+    before = [] if is_blank(target.lines[-1]) else [ending]
+    end = Span(len(target.lines), len(target.lines))
+    title = f"## {heading}".rstrip(" ") + ending
+    changed = only_if_it_reads(
+        edit(target, [(end, [*before, title, ending, *body])]), [*target.entries, *inside]
+    )
+    if len(changed.blocks) != len(target.blocks) + 1:
+        raise Unreadable(f"{target.path}: a code fence is not closed, it would take in {source.path}; close it first")
+    return changed
 
 
 def aux_list(document: Document, key: str) -> list[str]:
@@ -338,13 +404,15 @@ def refresh(
         if not unchanged and not is_pinned(document):
             document = set_header(document, "summary", render_scalar(summary))
     if str(document.header.fields.get("id")) != document.id:
-        former = [*aux_list(document, "former_ids"), str(document.header.fields.get("id"))]
-        document = set_aux(document, "former_ids", former)
+        former = str(document.header.fields.get("id", ""))
+        if former:
+            document = set_aux(document, "former_ids", [*aux_list(document, "former_ids"), former])
         document = set_header(document, "id", render_scalar(document.id))
     rows = log_rows(document)
+    indent = indent_of(rows[0]) if rows else ""
     for op, seqs in compact(ops):
         seq = f", seq: {quoted_seqs(seqs)}" if seqs else ""
-        rows.append(f"- {{time: {now}, op: {op}{seq}}}")
+        rows.append(f"{indent}- {{time: {now}, op: {op}{seq}}}")
     if ops:
         document = set_header(document, "update_log", "\n".join(["", *rows[-LOG_ROWS:]]))
     tokens = estimate("".join(document.lines[document.header.span.stop :]))
@@ -369,20 +437,23 @@ def compact(ops: Sequence[tuple[str, tuple[int, ...]]]) -> list[tuple[str, tuple
 
 
 def log_rows(document: Document) -> list[str]:
-    """The update log's rows as they are written; [] for an empty or a flow-style log."""
-    from infinimem.text.header import key_span
-
-    span = key_span(document.lines, document.header, "update_log")
-    if not span.stop:
+    """The update log's rows as they are written, or as one line each where that cannot be told."""
+    value = document.header.fields.get("update_log")
+    if not isinstance(value, list) or not value:
         return []
-    lines = [line.rstrip("\r\n") for line in document.lines[span.start + 1 : span.stop]]
+    span = key_span(document.lines, document.header, "update_log")
+    ending = ending_of(document.lines)
+    lines = [strip_ending(line, ending) for line in document.lines[span.start + 1 : span.stop]]
+    indent = next((indent_of(line) for line in lines if line.lstrip(" ").startswith("- ")), "")
     rows: list[str] = []
     for line in lines:
-        if line.lstrip().startswith("- "):
-            rows.append(line.strip())
-        elif rows and line.strip():
-            rows[-1] += "\n  " + line.strip()
-    value = document.header.fields.get("update_log")
-    if not rows and isinstance(value, list):
-        rows = [f"- {render_flow(row)}" for row in value]
-    return rows
+        if line.startswith(f"{indent}- "):
+            rows.append(line)
+        elif rows and line.strip(" "):
+            rows[-1] += "\n" + line
+    # Only whole rows can be dropped one by one: each must be read by itself.
+    try:
+        read = [one for row in rows for one in load_yaml(row)]
+    except (yaml.YAMLError, TypeError):
+        read = []
+    return rows if repr(read) == repr(value) else [f"- {render_flow(row)}" for row in value]

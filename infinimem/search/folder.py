@@ -68,9 +68,7 @@ def read_rows(place: Path, generation: int) -> dict[str, Row]:
 def read_catalog(place: Path, generation: int, rows: Mapping[str, Row]) -> dict[str, Row]:
     """The same rows with titles, summaries and counts."""
     listed = json.loads((place / f"catalog-{generation}.json").read_bytes())
-    return {
-        path: replace(row, **dict(zip(_CATALOG, listed[path], strict=True))) for path, row in rows.items()
-    }
+    return {path: replace(row, **dict(zip(_CATALOG, listed[path], strict=True))) for path, row in rows.items()}
 
 
 def write_rows(place: Path, generation: int, rows: Mapping[str, Row]) -> None:

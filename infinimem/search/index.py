@@ -338,9 +338,7 @@ class Index:
 
         kept = [hit for hit in hits if not hit.unit.retired and allows(filter, hit.unit)]
         retired: dict[tuple[int, ...], Hit] = {}
-        for hit in sorted(
-            (hit for hit in hits if hit.unit.retired), key=lambda hit: hit.unit.get("retired_at")
-        ):
+        for hit in sorted((hit for hit in hits if hit.unit.retired), key=lambda hit: hit.unit.get("retired_at")):
             retired[hit.seqs] = hit
         if not retired:
             return kept

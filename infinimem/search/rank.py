@@ -124,9 +124,7 @@ def score(
     around = 2 * weights.near * sum(weights.decay**step for step in range(weights.reach))
     bm25 = _bm25(counts, lengths, statistics, weights, statistics.mean_length * (1 + around))
     scores = (float(value) for value in bm25.get_scores(list(question.terms)))
-    return [
-        value * _bonus(question, candidate, weights) for value, candidate in zip(scores, pool, strict=True)
-    ]
+    return [value * _bonus(question, candidate, weights) for value, candidate in zip(scores, pool, strict=True)]
 
 
 def _bm25(

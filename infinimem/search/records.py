@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from infinimem.errors import BadInput
 from infinimem.model import Filter, Unit, path_of
 from infinimem.search.rank import Candidate, Sitting
-from infinimem.text.words import analyse, date_terms, names_time
+from infinimem.text.words import analyse, date_terms, says_when
 
 ASKS, ONLY_ASKS, SAYS_WHEN = 1, 2, 4
 
@@ -26,8 +27,13 @@ class Record:
 
     @property
     def words(self) -> str:
-        """All terms as one text: the three kinds on a line each."""
-        return "\n".join((" ".join(self.own), " ".join(self.signature), " ".join(self.headings)))
+        """The terms of the text and of the signature, a line each."""
+        return "\n".join((" ".join(self.own), " ".join(self.signature)))
+
+    @property
+    def above(self) -> str:
+        """The terms of the headings."""
+        return " ".join(self.headings)
 
     @property
     def stored(self) -> bytes:
@@ -59,23 +65,27 @@ class Record:
 def describe(unit: Unit, language: str) -> Record:
     """Analyse a unit."""
     text = unit.text
-    signature = date_terms(unit.time or unit.observed)
-    if unit.source:
-        signature += analyse(unit.source, language)
-    headings: list[str] = []
-    for heading in unit.headings:
-        headings += analyse(heading, language)
+    own = tuple(analyse(text, language))
     asks = any(mark in text for mark in _QUESTION_MARKS)
     only_asks = asks and text.rstrip().endswith(_QUESTION_MARKS)
-    flags = ASKS * asks | ONLY_ASKS * only_asks | SAYS_WHEN * names_time(text)
-    return Record(unit, tuple(analyse(text, language)), tuple(signature), tuple(headings), flags)
+    flags = ASKS * asks | ONLY_ASKS * only_asks | SAYS_WHEN * says_when(own)
+    signature = _signature_terms(unit.time or unit.observed, unit.source, language)
+    return Record(unit, own, signature, _heading_terms(unit.headings, language), flags)
 
 
-def restore(words: str, stored: bytes) -> Record:
-    """The record that `words` and `stored` came from."""
-    path, line, stop, text, seqs, headings, fields, retired, flags = json.loads(
-        stored.decode("utf-8", "surrogatepass")
-    )
+@lru_cache(4096)
+def _signature_terms(date: str, source: str, language: str) -> tuple[str, ...]:
+    return (*date_terms(date), *analyse(source, language))
+
+
+@lru_cache(4096)
+def _heading_terms(headings: tuple[str, ...], language: str) -> tuple[str, ...]:
+    return tuple(term for heading in headings for term in analyse(heading, language))
+
+
+def restore(words: str, above: str, stored: bytes) -> Record:
+    """The record that `words`, `above` and `stored` came from."""
+    path, line, stop, text, seqs, headings, fields, retired, flags = json.loads(stored.decode("utf-8", "surrogatepass"))
     unit = Unit(
         path,
         line,
@@ -86,10 +96,11 @@ def restore(words: str, stored: bytes) -> Record:
         tuple((name, value) for name, value in fields),
         retired,
     )
-    own, signature, above = words.split("\n") if words else ("", "", "")
+    own, _, signature = words.partition("\n")
     return Record(unit, tuple(own.split()), tuple(signature.split()), tuple(above.split()), flags)
 
 
+@lru_cache(4096)
 def interval(date: str) -> tuple[int, int] | None:
     """The first and last minute (YYYYMMDDhhmm) of an ISO date that may be partial; None if it is none."""
     found = _DATE.match(date.strip())

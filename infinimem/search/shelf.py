@@ -15,12 +15,13 @@ from tantivy import FieldType, Occur, Query
 from infinimem.model import Filter, path_of
 from infinimem.search.records import Record, asked_interval, happened, looks_back, restore
 
-VERSION = 1
+VERSION = 2
 """Changes with the schema or with what is stored; an index of another version is rebuilt."""
 
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
 SMALL_HEAP, LARGE_HEAP = 15_000_000, 120_000_000  # bytes; tantivy refuses less than the first
 _LONGEST_FACT = 500
+_ABOVE = 0.5  # the weight of a word in a heading among candidates; `rank.Weights.heading` decides in the end
 _NUMBERED = "#"  # the path of the record that holds the generation; no file is called so
 
 
@@ -61,7 +62,7 @@ class Shelf:
 
     def generation(self) -> int:
         """The number of the last commit; 0 if there was none, or only half of one."""
-        stored = [self._stored(address)[1] for address in self._find(self._kind(GENERATION), 1)]
+        stored = [self._stored(address)[2] for address in self._find(self._kind(GENERATION), 1)]
         return int(stored[0]) if stored else 0
 
     def holding(self, term: str, field: str = "words") -> int:
@@ -71,17 +72,15 @@ class Shelf:
 
     def match(self, terms: Sequence[str], filter: Filter, depth: int) -> list[tuple[float, Record]]:
         """The records that share most with the terms, by tantivy's own BM25."""
-        fields = ("words", "past") if looks_back(filter) else ("words",)
-        words = [(Occur.Should, self._term(field, term)) for term in terms for field in fields]
-        clauses = [(Occur.Must, Query.boolean_query(words)), *self._narrow(filter)]
+        fields = ("words", "above", "past") if looks_back(filter) else ("words", "above")
+        clauses = [(Occur.Must, self._any(terms, fields)), *self._narrow(filter)]
         found = self._searcher.search(self._unmasked(clauses), depth, count=False)
         return [(score, restore(*self._stored(address))) for score, address in found.hits]
 
     def match_topics(self, terms: Sequence[str], without: str, depth: int) -> list[tuple[float, Record]]:
         """As `match`, over everything visible but one path."""
-        words = [(Occur.Should, self._term("words", term)) for term in terms]
         clauses = [
-            (Occur.Must, Query.boolean_query(words)),
+            (Occur.Must, self._any(terms, ("words", "above"))),
             (Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))),
         ]
         found = self._searcher.search(self._unmasked(clauses), depth, count=False)
@@ -102,9 +101,7 @@ class Shelf:
 
     def _narrow(self, filter: Filter) -> list[tuple[Occur, Query]]:
         """What a filter says that tantivy can tell; `records.allows` has the last word."""
-        queries = [
-            Query.term_query(self._schema, "facts", _safe(f"{key}={value}")) for key, value in filter.where
-        ]
+        queries = [Query.term_query(self._schema, "facts", _safe(f"{key}={value}")) for key, value in filter.where]
         if filter.topic:
             queries.append(Query.term_query(self._schema, "path", _safe(path_of(filter.topic))))
         if filter.since:
@@ -115,6 +112,15 @@ class Shelf:
 
     def _range(self, field: str, low: int | None, high: int | None) -> Query:
         return Query.range_query(self._schema, field, FieldType.Integer, low, high)
+
+    def _any(self, terms: Sequence[str], fields: Sequence[str]) -> Query:
+        """Records that hold any of the terms; in a heading they count less."""
+        queries = [
+            Query.boost_query(self._term(field, term), _ABOVE) if field == "above" else self._term(field, term)
+            for term in terms
+            for field in fields
+        ]
+        return Query.boolean_query([(Occur.Should, query) for query in queries])
 
     def _term(self, field: str, term: str) -> Query:
         return Query.term_query(self._schema, field, term, index_option="freq")
@@ -134,10 +140,10 @@ class Shelf:
         found = self._searcher.search(query, limit, count=False)
         return [address for _, address in found.hits]
 
-    def _stored(self, address: tantivy.DocAddress) -> tuple[str, bytes]:
+    def _stored(self, address: tantivy.DocAddress) -> tuple[str, str, bytes]:
         document = self._searcher.doc(address)
-        terms = document.get_first("words") or document.get_first("past") or ""
-        return terms, document.get_first("stored") or b""
+        words = document.get_first("words") or document.get_first("past") or ""
+        return words, document.get_first("above") or "", document.get_first("stored") or b""
 
 
 class Writer:
@@ -161,6 +167,8 @@ class Writer:
             document.add_unsigned("evidence" if kind == EVIDENCE else "seq", seq)
         if kind != EVIDENCE:
             document.add_text("words" if kind == VISIBLE else "past", record.words)
+            if record.headings:
+                document.add_text("above", record.above)
             for key, value in unit.fields:
                 if len(value) <= _LONGEST_FACT:
                     document.add_text("facts", _safe(f"{key}={value}"))
@@ -190,7 +198,9 @@ class Writer:
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    for words in ("words", "past"):  # of what is visible, and of what was retired: frequencies stay apart
+    # Apart, so that `holding` counts neither the words of what was retired nor those of headings, which stand
+    # above many entries: a flush, which adds headings, would move every frequency.
+    for words in ("words", "above", "past"):
         builder.add_text_field(words, stored=True, tokenizer_name="whitespace", index_option="freq")
     for name in ("path", "facts"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")

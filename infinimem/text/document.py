@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from infinimem.model import CURRENT, Block, Document, Entry, Header, Problem, Signature, Span, Unit, topic_of
 from infinimem.text.header import parse_header
 from infinimem.text.lines import (
+    BLANK,
     BOM,
     closing_fence,
     ending_of,
     indent_of,
     is_blank,
-    is_decodable,
     join_lines,
     split_lines,
     strip_ending,
+    undecodable,
     width_of,
 )
 from infinimem.text.signature import parse_fields, parse_signature, render_signature
@@ -45,7 +46,9 @@ def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
     topic = topic_of(path)
     blocks: list[Block] = []
     entries: list[Entry] = []
-    found = [*problems, *undecodable(path, lines)]
+    found = [*problems]
+    if not any(problem.code == "encoding" for problem in problems):
+        found.extend(undecodable(path, lines))
     trail: list[tuple[int, str]] = []
     names: tuple[str, ...] = ()
     block_start, block_level = header.span.stop, 0
@@ -84,15 +87,6 @@ def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
     return Document(path, lines, header, tuple(blocks), tuple(entries), tuple(found))
 
 
-def undecodable(path: str, lines: tuple[str, ...]) -> list[Problem]:
-    """One problem for the first line that is not UTF-8."""
-    for at, line in enumerate(lines):
-        if not is_decodable(line):
-            message = "the file is not UTF-8; save it as UTF-8, until then it is left as it is"
-            return [Problem(path, at + 1, message, code="encoding")]
-    return []
-
-
 def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
     """The signature, first line of text and indent of an entry's first line; None if it is no entry."""
     item = ITEM.match(line)
@@ -120,17 +114,24 @@ def read_text(lines: tuple[str, ...], at: int, first: str, indent: str, ending: 
     pending = 0
     while stop + pending < len(lines):
         line = lines[stop + pending]
+        width = width_of(indent_of(line))
         if is_blank(line):
-            if width_of(indent_of(line)) < own + len(CONTINUATION):
+            # `write` indents every blank line of a text: one that follows a bare one is an editor's
+            if pending or width < own + len(CONTINUATION):
                 pending += 1
                 continue
-        elif width_of(indent_of(line)) <= own:
+        elif width <= own or (width < own + len(CONTINUATION) and begins_block(lines, stop + pending, ending)):
             break
         pieces.extend(strip_ending(blank, ending).lstrip(" \t") for blank in lines[stop : stop + pending])
         pieces.append(outdent(strip_ending(line, ending), indent))
         stop += pending + 1
         pending = 0
     return stop, "\n".join(pieces)
+
+
+def begins_block(lines: tuple[str, ...], at: int, ending: str) -> bool:
+    """Whether a heading or a code fence stands here: one space does not make it part of the item above."""
+    return bool(HEADING.match(strip_ending(lines[at], ending).rstrip("\r"))) or closing_fence(lines, at) >= 0
 
 
 def outdent(line: str, indent: str) -> str:
@@ -169,12 +170,11 @@ def unsigned_entries(document: Document) -> tuple[Entry, ...]:
         if at in taken:
             at += 1
             continue
-        closing = closing_fence(document.lines, at)
-        if closing >= 0:
-            at = closing + 1
-            continue
         bullet = BULLET.match(line)
-        if bullet is None or line[bullet.end() :].startswith("<event="):
+        if bullet is None:
+            at = max(at, closing_fence(document.lines, at)) + 1
+            continue
+        if line[bullet.end() :].startswith("<event="):
             at += 1
             continue
         first = strip_ending(line[bullet.end() :], ending)
@@ -203,7 +203,7 @@ class headings_at:  # noqa: N801 - used as a function
 def title_of(document: Document) -> str:
     """The first heading of level 1, else the id with its words apart."""
     for block in document.blocks:
-        if block.level == 1 and block.headings:
+        if block.level == 1 and block.headings[-1]:
             return block.headings[-1]
     return document.id.rsplit("/", 1)[-1].replace("-", " ").replace("_", " ")
 
@@ -230,16 +230,16 @@ def units(document: Document) -> list[Unit]:
 def prose_units(document: Document) -> Iterator[Unit]:
     """Paragraphs, list items and code between the entries; headings and rules alone say nothing."""
     headings = headings_at(document)
+    heading_lines = {block.span.start for block in document.blocks if block.level}
     edges = [*(entry.span for entry in document.entries), Span(len(document.lines), len(document.lines))]
     at = document.header.span.stop if "id" in document.header.fields or not document.blocking else 0
     for edge in edges:
         start = -1
         for line in range(at, edge.start + 1):
             text = document.lines[line] if line < edge.start else ""
-            heading = HEADING.match(text.rstrip("\r\n")) if text.lstrip(" ")[:1] == "#" else None
-            new_item = bool(BULLET.match(text))
-            if start >= 0 and (is_blank(text) or heading or new_item):
-                body = "".join(document.lines[start:line]).strip(" \t\r\n")
+            heading = line in heading_lines
+            if start >= 0 and (is_blank(text) or heading or BULLET.match(text)):
+                body = "".join(document.lines[start:line]).strip(BLANK)
                 yield Unit(document.path, start + 1, line, body, (), headings(start))
                 start = -1
             if start < 0 and not heading and any(char.isalnum() for char in text):
@@ -283,7 +283,8 @@ def edit(document: Document, edits: Iterable[tuple[Span, Sequence[str]]]) -> Doc
     """
     lines = list(document.lines)
     ending = ending_of(document.lines)
-    for span, new in sorted(edits, key=lambda pair: (pair[0].start, pair[0].stop), reverse=True):
+    in_order = sorted(edits, key=lambda pair: (pair[0].start, pair[0].stop))
+    for span, new in reversed(in_order):
         if new and span.start and not lines[span.start - 1].endswith("\n"):
             lines[span.start - 1] += ending
         lines[span.start : span.stop] = new

@@ -10,10 +10,12 @@ import yaml
 
 from infinimem.errors import Unreadable
 from infinimem.model import Header, Problem, Span
-from infinimem.text.lines import BOM, ending_of
+from infinimem.text.lines import BOM, ending_of, is_blank, undecodable
 
 KEY_LINE = re.compile(r"""(?P<key>[^\s#:'"\[\]{}&*!|>%@`,-][^\s:]*|"[^"\\]*"|'[^']*')[ \t]*:(?=\s|$)""")
 SafeLoader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+BREAKS = re.compile("[\n\r\x85\u2028\u2029\ufeff]")
+LARGEST_TREE = 100_000
 
 
 class NoDuplicates(SafeLoader):  # type: ignore[misc]
@@ -48,10 +50,38 @@ def find_header(lines: tuple[str, ...]) -> Span:
 
 def load_yaml(text: str) -> Any:
     """YAML as plain values; raises `yaml.YAMLError`, also for duplicate keys and impossible dates."""
+    return read_yaml(text)[1]
+
+
+def read_yaml(text: str) -> tuple[yaml.Node | None, Any]:
+    """YAML as its tree, which knows where things stand and how they were written, and as plain values."""
     try:
-        return yaml.load(text, Loader=NoDuplicates)
-    except (ValueError, OverflowError, TypeError, RecursionError) as error:  # 2026-13-45, unhashable keys
-        raise yaml.YAMLError(str(error)) from error
+        loader = NoDuplicates(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None, None
+        if "*" in text:
+            size_of(node, {})
+        return node, loader.construct_document(node)
+    # 2026-13-45, unhashable keys, `!!int ""`, `!!bool maybe`, lone surrogates
+    except (ValueError, OverflowError, TypeError, RecursionError, LookupError, AttributeError) as error:
+        raise yaml.YAMLError(f"a value that is none: {error}") from error
+
+
+def size_of(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a tree is with every alias written out; raises `ValueError` where that has no bounds."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = LARGEST_TREE + 1  # what refers to itself has no end
+    pairs = isinstance(node, yaml.MappingNode)
+    children = [one for pair in node.value for one in pair] if pairs else node.value
+    size = 1 + sum(size_of(child, known) for child in children)
+    if size > LARGEST_TREE:
+        raise ValueError("its aliases unfold without end")
+    known[id(node)] = size
+    return size
 
 
 def parse_header(path: str, lines: tuple[str, ...]) -> tuple[Header, tuple[Problem, ...]]:
@@ -62,43 +92,110 @@ def parse_header(path: str, lines: tuple[str, ...]) -> tuple[Header, tuple[Probl
             message = "the front matter is not closed; end it with a line of ---"
             return Header(), (Problem(path, 1, message, code="front-matter"),)
         return Header(), ()
-    text = "".join(lines[1 : span.stop - 1])
+    odd = undecodable(path, lines[: span.stop])
+    if odd:
+        return Header(span), odd
+    text = inner_text(lines, span)
     try:
-        fields = load_yaml(text)
+        node, fields = read_yaml(text)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = 2 + mark.line if mark is not None else 1
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
         message = f"the front matter cannot be read ({what}); correct it, until then the file is left as it is"
+        line = 2 + text.count("\n", 0, place_of(error, text))
         return Header(span), (Problem(path, min(line, span.stop), message, code="front-matter"),)
     if fields is None:
         return Header(span), ()
-    if not isinstance(fields, Mapping):
+    if not isinstance(fields, Mapping) or not isinstance(node, yaml.MappingNode):
         message = "the front matter is not a list of `key: value`; correct it, until then the file is left as it is"
         return Header(span), (Problem(path, 2, message, code="front-matter"),)
-    return Header(span, {str(key): value for key, value in fields.items()}), ()
+    named = {str(key): value for key, value in fields.items()}
+    # An id is a file's name: 0123, no and 2025-01-15 are what they look like.
+    for name, value in node.value:
+        if name.value == "id" and isinstance(value, yaml.ScalarNode):
+            named["id"] = value.value
+    return Header(span, named), ()
+
+
+def inner_text(lines: tuple[str, ...], span: Span) -> str:
+    """What stands between the fences."""
+    return "".join(lines[1 : span.stop - 1])
+
+
+def place_of(error: yaml.YAMLError, text: str) -> int:
+    """The character at which reading gave up. A mark's own line counts U+2028 and lone carriage returns as breaks."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return int(mark.index)
+    odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    return odd.start() if odd else 0
 
 
 def key_span(lines: tuple[str, ...], header: Header, key: str) -> Span:
-    """The lines of a top-level key and its value; an empty span when the header lacks it."""
-    start = -1
-    for at in range(header.span.start + 1, header.span.stop - 1):
-        line = lines[at]
-        match = KEY_LINE.match(line)
-        if start >= 0 and (match or line.startswith("#")):
-            return Span(start, at)
-        if match and match["key"].strip("\"'") == key:
-            start = at
-    return Span(start, header.span.stop - 1) if start >= 0 else Span(0, 0)
+    """The lines of a top-level key and its value; an empty span when the header lacks it.
+
+    Blank lines and comments between it and the next key are not its own.
+    """
+    text = inner_text(lines, header.span)
+    try:
+        node = yaml.compose(text, Loader=SafeLoader)
+    except (yaml.YAMLError, UnicodeEncodeError):
+        return Span(0, 0)
+    if not isinstance(node, yaml.MappingNode) or node.flow_style:
+        return Span(0, 0)
+    starts = [1 + text.count("\n", 0, name.start_mark.index) for name, _ in node.value]
+    stops = [*starts[1:], header.span.stop - 1]
+    for (name, _), start, stop in zip(node.value, starts, stops, strict=True):
+        if name.value == key:
+            while stop > start + 1 and (is_blank(lines[stop - 1]) or lines[stop - 1].startswith("#")):
+                stop -= 1
+            return Span(start, stop)
+    return Span(0, 0)
 
 
 def render_scalar(value: str) -> str:
     """A string as one line of YAML, plain where that reads back as the same string."""
-    dumped = yaml.dump(value, allow_unicode=True, width=float("inf"), default_flow_style=True)
-    line = dumped.removesuffix("\n").removesuffix("\n...")
-    if "\n" in line:
-        line = yaml.dump(value, allow_unicode=True, width=float("inf"), default_style='"').removesuffix("\n")
-    return line
+    plain = dump_line(value, default_flow_style=True, allow_unicode=True)
+    if reads_back(plain, value):
+        return plain
+    quoted = dump_line(value, default_style='"', allow_unicode=True)
+    # U+0085 and U+2028 are line breaks to YAML, and a byte order mark is none of its text
+    return quoted if reads_back(quoted, value) else dump_line(value, default_style='"', allow_unicode=False)
+
+
+def dump_line(value: str, **style: Any) -> str:
+    """YAML of a string, without the end-of-document mark that a lone plain one gets."""
+    return str(yaml.dump(value, width=float("inf"), **style)).removesuffix("\n").removesuffix("\n...")
+
+
+def reads_back(rendered: str, value: str) -> bool:
+    """Whether one line of YAML, put after a key, is that string."""
+    if "\n" in rendered:
+        return False
+    try:
+        return bool(load_yaml(f"key: {rendered}\n") == {"key": value})
+    except yaml.YAMLError:
+        return False
+
+
+def render_flow(value: Any) -> str:
+    """A value as one line of YAML."""
+    line = yaml.dump(
+        value, Dumper=OneLine, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False
+    )
+    return str(line).removesuffix("\n").removesuffix("\n...")
+
+
+class OneLine(yaml.SafeDumper):
+    """YAML folds a string with line breaks over several lines unless it is quoted."""
+
+
+def quote_breaks(dumper: OneLine, value: str) -> yaml.Node:
+    """A string, in double quotes if anything in it could be taken for a line break."""
+    style = '"' if BREAKS.search(value) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+OneLine.add_representer(str, quote_breaks)
 
 
 def set_key(path: str, lines: tuple[str, ...], key: str, rendered: str) -> tuple[str, ...]:
@@ -112,12 +209,15 @@ def set_key(path: str, lines: tuple[str, ...], key: str, rendered: str) -> tuple
         raise Unreadable(f"{path}: the front matter cannot be edited safely; correct it by hand")
     ending = ending_of(lines)
     first, *rest = rendered.split("\n")
-    new = [f"{key}: {first}".rstrip() + ending, *(line + ending for line in rest)]
+    new = [f"{key}: {first}{ending}" if first else f"{key}:{ending}", *(line + ending for line in rest)]
+    given, wrong = parse_header(path, ("---\n", *new, "---\n"))
+    if wrong or list(given.fields) != [key] or given.span.stop != len(new) + 2:
+        raise Unreadable(f"{path}: {key!r} cannot be set to {rendered!r}")
     old = key_span(lines, header, key)
     at = old if old.stop else Span(header.span.stop - 1, header.span.stop - 1)
     edited = (*lines[: at.start], *new, *lines[at.stop :])
-    expected = {**header.fields, key: load_yaml("".join(new))[key]}
     after, problems = parse_header(path, edited)
-    if problems or dict(after.fields) != expected or list(after.fields) != list(expected):
+    # Compared as they print: .nan is unequal to itself, and 1 is equal to true.
+    if problems or repr(dict(after.fields)) != repr({**header.fields, **given.fields}):
         raise Unreadable(f"{path}: the front matter cannot be edited safely; put `{key}:` on a line of its own")
     return edited

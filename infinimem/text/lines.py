@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from infinimem.model import Problem
+
 BOM = "\ufeff"
 BLANK = " \t\r\n"
 FENCE = re.compile(r"([ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
@@ -35,9 +37,18 @@ def is_decodable(line: str) -> bool:
     return line.isascii() or not any("\udc80" <= char <= "\udcff" for char in line)
 
 
+def undecodable(path: str, lines: tuple[str, ...]) -> tuple[Problem, ...]:
+    """One problem for the first line that is not UTF-8."""
+    for at, line in enumerate(lines):
+        if not is_decodable(line):
+            message = "the file is not UTF-8; save it as UTF-8, until then it is left as it is"
+            return (Problem(path, at + 1, message, code="encoding"),)
+    return ()
+
+
 def ending_of(lines: tuple[str, ...]) -> str:
-    """The document's line terminator: what its first line ends with."""
-    return "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+    """The document's line terminator: what its first line ends with, or will once it is no longer the last."""
+    return "\r\n" if lines and lines[0].removesuffix("\n").endswith("\r") else "\n"
 
 
 def strip_ending(line: str, ending: str) -> str:

@@ -13,7 +13,7 @@ FIELD = f"{KEY}={VALUE}"
 SIGNATURE = re.compile(f"<({FIELD}(?:, ?{FIELD})*)>")
 FIELDS = re.compile(f"({KEY})=({VALUE})")
 KEY_ALONE = re.compile(f"{KEY}$")
-SEQS = re.compile(r"\d{1,18}(?:-\d{1,18})?(?:\+\d{1,18}(?:-\d{1,18})?)*")
+SEQS = re.compile(r"[0-9]{1,18}(?:-[0-9]{1,18})?(?:\+[0-9]{1,18}(?:-[0-9]{1,18})?)*")
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 NEEDS_QUOTES = re.compile(r'[,<>"\\\x00-\x1f\x7f]|^\s|\s$|^$')
 ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
@@ -64,7 +64,7 @@ def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
         elif value and (value[0].isspace() or value[-1].isspace()):
             return (), 0
         fields.append((key, value))
-    if len({key for key, _ in fields}) < len(fields):
+    if sum(key == "seq" for key, _ in fields) > 1:
         return (), 0
     return tuple(fields), match.end()
 

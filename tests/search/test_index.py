@@ -288,7 +288,17 @@ def test_deleting_the_index_changes_nothing(files: Files) -> None:
     assert files.refresh(index).search("Bergen") == before
 
 
-KINDS = ["meta.json", ".managed.json", "*.idx", "*.term", "*.store", "*.fast", "*.fieldnorm", "files-*", "catalog-*"]
+KINDS = [
+    "meta.json",
+    ".managed.json",
+    "*.idx",
+    "*.term",
+    "*.store",
+    "*.fast",
+    "*.fieldnorm",
+    "files-*",
+    "catalog-*",
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import strategies as st
 
 from infinimem.model import Document, Signature
@@ -18,14 +20,8 @@ WORDS = (
 )  # fmt: skip
 UNDECODABLE = ("\udce9", "\udcff\udcfe", "caf\udce9", "\udc80")
 
-words = st.sampled_from(WORDS)
-phrases = st.lists(words, max_size=4).map(" ".join) | st.lists(words, max_size=3).map("".join)
-"""One line of text; it may hold lone carriage returns and every other separator, but no newline."""
-
-free_lines = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n"), max_size=12)
-indents = st.sampled_from(("", "", "", " ", "  ", "   ", "    ", "\t", " \t", "      ", "  \t"))
-markers = st.sampled_from(("- ", "- ", "* ", "+ "))
-
+KEYS = ("time", "source", "observed", "supersedes", "links", "conf", "expires", "ns", "label", "event", "Seq", "a.b-c")
+INDENTS = ("", "", "", " ", "  ", "   ", "    ", "\t", " \t", "      ", "  \t")
 SIGNATURES = (
     "<seq=1>", "<seq=2, time=2026-01-03>", "<seq=3,time=empty,source=AI>", "<seq=4-6>", "<seq=7+9-11>", "<source=user, seq=12>",
     '<seq=13, label="a, b">', '<seq=14, label="q\\"uote\\\\ <>\\n">', "<seq=15, note=>", "<seq=16, a.b-c_d=x y z>",
@@ -35,58 +31,83 @@ SIGNATURES = (
     '<seq=31, open="unclosed>', "<seq=5+5>", "<seq=32, x=a=b>",
 )  # fmt: skip
 
-signed_lines = st.tuples(
-    indents, markers, st.sampled_from(SIGNATURES), st.sampled_from((" ", " ", " ", "", "  ", "\t")), phrases
-).map("".join)
-blanks = st.sampled_from(("", "", "", " ", "  ", "    ", "\t", "  \r"))
-headings = st.tuples(
-    st.sampled_from(("", "", "", " ", "  ", "   ", "    ")),
-    st.sampled_from(("# ", "## ", "## ", "### ", "###### ", "####### ", "#", "##")),
-    phrases,
-    st.sampled_from(("", "", " #", " ##", "#", " ")),
-).map("".join)
-fences = st.tuples(
-    st.sampled_from(("", "", "", " ", "  ", "   ", "    ", "\t", "- ", "1. ", "> ")),
-    st.sampled_from(("```", "```", "~~~", "````", "~~~~~")),
-    st.sampled_from(("", "", "", "python", " yaml ", " `x`")),
-).map("".join)
-bullets = st.tuples(
-    indents, st.sampled_from(("- ", "* ", "+ ", "-   ", "-\t", "1. ", "12) ", "- [ ] ", "- [x] ", "> ", "> - ", "-")), phrases
-).map("".join)
-fixed_lines = st.sampled_from(
-    (
-        "---", "...", "***", "===", "<div>", "</div>", "<!-- - <seq=9> in a comment -->", "<!--", "-->", "| a | b |", "|---|---|",
-        "<<<<<<< HEAD", "=======", ">>>>>>> topic", "||||||| base", "<<<<<<<", "[a]: http://x", "    indented code", "\tcode",
-        "    - <seq=33> in indented code", "id: x", "summary: no front matter", "- {time: 2026-05-02, op: update}", "\ufeff- <seq=34> x",
-    )
+FIXED = (
+    "---", "...", "***", "===", "<div>", "</div>", "<!-- - <seq=9> in a comment -->", "<!--", "-->", "| a | b |", "|---|---|",
+    "<<<<<<< HEAD", "=======", ">>>>>>> topic", "||||||| base", "<<<<<<<", "[a]: http://x", "    indented code", "\tcode",
+    "    - <seq=33> in indented code", "id: x", "summary: no front matter", "- {time: 2026-05-02, op: update}", "\ufeff- <seq=34> x",
 )  # fmt: skip
-lines = st.one_of(
-    signed_lines, signed_lines, blanks, bullets, headings, fences, fences, fixed_lines, phrases, st.tuples(indents, phrases).map("".join)
-)
-broken_lines = st.tuples(lines, st.sampled_from(UNDECODABLE)).map("".join)
-
-texts = st.lists(st.one_of(lines, lines, phrases, free_lines), min_size=1, max_size=5).map("\n".join)
-"""What a person or a program may hand to `write`: any text at all."""
-
-keys = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True, alphabet=st.characters(max_codepoint=127)) | st.sampled_from(
-    ("time", "source", "observed", "supersedes", "links", "conf", "expires", "ns", "label", "event", "Seq", "a.b-c")
-)
-values = st.one_of(phrases, free_lines, texts, st.sampled_from(("", " ", "2026-05", "empty", '"', "\\", '\\"', "a, b=c", "<x>")))
 
 
-def runs_of(starts: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Some seqs, with runs, each once."""
-    return tuple(dict.fromkeys(seq for first, more in starts for seq in range(first, first + more + 1)))
+class Dice(Random):
+    """Choices that hang on one number: drawing that number draws a whole line, which keeps the laws fast."""
+
+    def pick(self, *pool: str) -> str:
+        """One of the pool."""
+        return pool[int(self.random() * len(pool))]
+
+    def any_char(self) -> str:
+        """Any character that UTF-8 can carry, but no newline."""
+        code = self.randrange(11, int(self.pick("128", "768", "12544", "65536", "1114112")))
+        return chr(code) if not 0xD800 <= code < 0xE000 else "\ue000"
+
+    def phrase(self) -> str:
+        """One line of text; it may hold lone carriage returns and every other separator, but no newline."""
+        if self.random() < 0.1:
+            return "".join(self.any_char() for _ in range(self.randrange(12)))
+        return self.pick(" ", " ", "").join(self.pick(*WORDS) for _ in range(self.randrange(5)))
+
+    def line(self) -> str:
+        """A line such as Markdown files hold."""
+        match self.randrange(12):
+            case 0 | 1 | 2:
+                mark = self.pick("- ", "- ", "* ", "+ ")
+                gap = self.pick(" ", " ", " ", "", "  ", "\t")
+                return self.pick(*INDENTS) + mark + self.pick(*SIGNATURES) + gap + self.phrase()
+            case 3:
+                return self.pick("", "", "", " ", "  ", "    ", "\t", "  \r")
+            case 4:
+                marks = self.pick("# ", "## ", "## ", "### ", "###### ", "####### ", "#", "##")
+                return self.pick(*INDENTS[:7]) + marks + self.phrase() + self.pick("", "", " #", " ##", "#", " ")
+            case 5 | 6:
+                lead = self.pick("", "", "", " ", "  ", "   ", "    ", "\t", "- ", "1. ", "  - ", "> ")
+                return lead + self.pick("```", "```", "~~~", "````", "~~~~~") + self.pick("", "", "", "python", " yaml ", " `x`")
+            case 7 | 8:
+                mark = self.pick("- ", "- ", "* ", "+ ", "-   ", "-\t", "1. ", "12) ", "- [ ] ", "- [x] ", "> ", "> - ", "-")
+                return self.pick(*INDENTS) + mark + self.phrase()
+            case 9:
+                return self.pick(*FIXED)
+            case _:
+                return self.pick(*INDENTS) + self.phrase()
+
+    def text(self) -> str:
+        """What a person or a program may hand to `write`: any text at all."""
+        return "\n".join(self.pick(self.line(), self.phrase()) for _ in range(self.randrange(1, 6)))
+
+    def key(self) -> str:
+        """A field's name."""
+        letters = "".join(self.pick(*"abcxyzABC_019.-") for _ in range(self.randrange(6)))
+        return self.pick(self.pick(*KEYS), self.pick(*"aZ_q") + letters)
+
+    def value(self) -> str:
+        """A field's value: any text at all."""
+        return self.pick(self.phrase(), self.text(), self.pick("", " ", "2026-05", "empty", '"', "\\", '\\"', "a, b=c", "<x>", "\n"))
+
+    def signature(self) -> Signature:
+        """Seqs in any order, and fields whose names are each used once."""
+        runs = [(self.randrange(1, self.choice((60, 10**6, 10**18 - 10))), self.randrange(5)) for _ in range(self.randrange(1, 5))]
+        seqs = dict.fromkeys(seq for first, more in runs for seq in range(first, first + more + 1))
+        fields = {self.key(): self.value() for _ in range(self.randrange(5))}
+        fields.pop("seq", None)
+        return Signature(tuple(seqs), tuple(fields.items()))
 
 
-seqs = st.lists(
-    st.tuples(st.integers(1, 60) | st.integers(1, 10**18 - 10), st.integers(0, 4)), min_size=1, max_size=4
-).map(runs_of)
-signatures = st.builds(
-    Signature,
-    seqs,
-    st.lists(st.tuples(keys.filter(lambda key: key != "seq"), values), max_size=4, unique_by=lambda pair: pair[0]).map(tuple),
-)
+dice = st.integers(0, 2**40).map(Dice)
+phrases = dice.map(Dice.phrase)
+lines = dice.map(Dice.line)
+broken_lines = dice.map(lambda die: die.line() + die.pick(*UNDECODABLE))
+texts = dice.map(Dice.text)
+signatures = dice.map(Dice.signature)
+indents = st.sampled_from(INDENTS)
 
 # Front matter
 
@@ -103,35 +124,38 @@ NAMES = (
 )  # fmt: skip
 BETWEEN = ("", "", "", "", "\n", "# a comment\n", "\n# c\n\n", "  # indented comment\n", "   \n")
 
-rows = st.tuples(
-    st.sampled_from(BETWEEN),
-    st.sampled_from(NAMES),
-    st.sampled_from((": ", ": ", ": ", ":  ", " : ", ":\t")),
-    st.sampled_from(VALUES),
-    st.sampled_from(("", "", "", " ", "\t")),
-)
+
+def row(die: Dice, name: str) -> str:
+    """A key and its value as somebody might write it; a value on lines of its own follows the colon at once."""
+    colon = die.pick(": ", ": ", ": ", ":  ", " : ", ":\t")
+    value = die.pick(*VALUES)
+    if value.startswith("\n") or not value:
+        colon = colon.rstrip()
+    end = "" if "\n" in value else die.pick("", "", "", " ")
+    return f"{die.pick(*BETWEEN)}{name}{colon}{value}{end}\n"
 
 
-def written_out(parts: list[tuple[str, str, str, str, str]]) -> str:
-    """Front matter's inner lines; a value on lines of its own follows the colon at once."""
+def careful_header(die: Dice) -> str:
+    """The inner lines of a header that a careful person might have written: each key once, on lines of its own."""
+    return "".join(row(die, name) for name in die.sample(NAMES, die.randrange(8)))
+
+
+def messy_header(die: Dice) -> str:
+    """Inner lines that may or may not be YAML."""
     return "".join(
-        between + name + (colon.rstrip() if value.startswith("\n") or not value else colon) + value + ("" if "\n" in value else end) + "\n"
-        for between, name, colon, value, end in parts
+        die.pick(row(die, die.pick(*NAMES)), row(die, die.pick(*NAMES)), die.line() + "\n", die.line() + die.pick(*UNDECODABLE) + "\n")
+        for _ in range(die.randrange(8))
     )
 
 
-inner_headers = st.lists(rows, max_size=7, unique_by=lambda row: row[1]).map(written_out)
-"""Headers that a careful person might have written: each key once, on lines of its own."""
-messy_headers = st.lists(
-    st.one_of(rows.map(lambda row: written_out([row])), lines.map(lambda line: line + "\n"), broken_lines.map(lambda line: line + "\n")),
-    max_size=7,
-).map("".join)
+careful_headers = dice.map(careful_header)
+messy_headers = dice.map(messy_header)
 openings = st.sampled_from(("---\n", "---\n", "--- \n", "---\x0c\n"))
 closings = st.sampled_from(("---\n", "---\n", "...\n", "---  \n", "", "----\n"))
 front_matter = st.one_of(
     st.just(""),
-    st.tuples(st.just("---\n"), inner_headers, st.just("---\n")).map("".join),
-    st.tuples(openings, messy_headers | inner_headers, closings).map("".join),
+    st.tuples(st.just("---\n"), careful_headers, st.just("---\n")).map("".join),
+    st.tuples(openings, messy_headers | careful_headers, closings).map("".join),
 )
 
 

@@ -151,5 +151,7 @@ ENGLISH_SIGNS = frozenset(
 )
 
 # Chinese and Japanese function characters: a subject's name does not run across them.
-CJK_PARTICLES = frozenset("的了在是我你他她它们們和与與就都也很不有这這那吗嗎呢吧啊把被给給让讓从從到要去来來说說为為对對上下个個一"
-                          "はがをにへとでのもやかねよさしてたるいうくすなりれこそあ")
+CJK_PARTICLES = frozenset(
+    "的了在是我你他她它们們和与與就都也很不有这這那吗嗎呢吧啊把被给給让讓从從到要去来來说說为為对對上下个個一"
+    "はがをにへとでのもやかねよさしてたるいうくすなりれこそあ"
+)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from infinimem.model import Entry, Retire
+from infinimem.text.words import analyse
 
+SAYS_SOMETHING = 3  # terms: "Thanks, Max!" may well be said twice
 _FINAL = ".!?。！？ "
 
 
@@ -21,7 +23,7 @@ def duplicates(entries: Sequence[Entry]) -> list[Retire]:
         text = " ".join(entry.text.casefold().split()).rstrip(_FINAL)
         fields = tuple(sorted(pair for pair in entry.signature.fields if pair[0] not in _PER_WRITE))
         earlier = first.setdefault((text, fields), entry.seq)
-        if earlier != entry.seq and text:
+        if earlier != entry.seq and len(analyse(text)) >= SAYS_SOMETHING:
             found.append(Retire(entry.seq, earlier, "duplicate"))
     return found
 

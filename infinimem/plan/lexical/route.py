@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from infinimem.model import Create, Entry, Extend, Merge, Step
 from infinimem.plan.lexical.titles import SITTING, heading_of, slug_of, title_of
-from infinimem.plan.lexical.weigh import cosine, rarity, telling, term_counts, vector, vocatives
+from infinimem.plan.lexical.weigh import Vector, cosine, rarity, telling, term_counts, vector, vocatives
 from infinimem.text.tokens import estimate
 
 SAME_SUBJECT = 0.10  # cosine from which a block continues a document
@@ -17,6 +17,7 @@ SAME_SCOPE = 0.12  # cosine from which two small documents are merged
 COHERENT = 0.06  # mean cosine of a document's entries from which it has one subject
 TINY = 80  # tokens of entries: a document so short, two or three notes, is never left alone
 SIGNATURE = 16  # tokens of an entry's signature
+SECTION = 0.6  # what the cosine to one section counts against the cosine to the whole
 SAME_HEADING = 0.05  # cosine from which fewer notes go under a heading that exists
 
 
@@ -48,9 +49,10 @@ def route(
     if ranked and ranked[0][0] >= SAME_SUBJECT:
         target = ranked[0][1]
         return [Extend(target.topic, _heading_in(block, target, weights), seqs)]
-    title = title_of(block, [candidate.title for candidate in candidates], telling(weights))
+    around = telling(entry for candidate in candidates for entry in candidate.entries)
+    title = title_of(block, [candidate.title for candidate in candidates], around)
     topic = slug_of(title, taken)
-    return [Create(topic, title), Extend(topic, heading_of(block, telling(weights)), seqs)]
+    return [Create(topic, title), Extend(topic, heading_of(block, around), seqs)]
 
 
 def _weights(block: Sequence[Entry], candidates: Sequence[Candidate]) -> dict[str, float]:
@@ -59,14 +61,20 @@ def _weights(block: Sequence[Entry], candidates: Sequence[Candidate]) -> dict[st
     return rarity([term_counts(group) for group in groups], [len(group) for group in groups])
 
 
-def _likeness(
-    block: Sequence[Entry], candidates: Sequence[Candidate], weights: Mapping[str, float]
-) -> list[float]:
-    """For each candidate the cosine to the block, and a little for neighbours."""
+def _likeness(block: Sequence[Entry], candidates: Sequence[Candidate], weights: Mapping[str, float]) -> list[float]:
+    """For each candidate the cosine to the block, and a little for neighbours.
+
+    A few notes are also held against each section, for a document of odds and ends is like nothing as a whole.
+    """
     names = vocatives([*block, *(entry for candidate in candidates for entry in candidate.entries)])
     own = vector(term_counts(block, names), weights)
     return [
-        cosine(own, vector(term_counts(candidate.entries, names), weights))
+        max(
+            cosine(own, vector(term_counts(candidate.entries, names), weights)),
+            SECTION * max((score for score, _ in _sections(own, candidate, weights)), default=0.0)
+            if len(block) < SITTING
+            else 0.0,
+        )
         + NEXT_TO * _holds_neighbour(candidate, block)
         for candidate in candidates
     ]
@@ -108,7 +116,8 @@ def plan_merge(
         title = into.title
     else:
         kept = [each.title for each in candidates if each.topic not in (into.topic, other.topic)]
-        title = title_of([*into.entries, *other.entries], kept, telling(weights))
+        rest = (entry for each in candidates if each.title in kept for entry in each.entries)
+        title = title_of([*into.entries, *other.entries], kept, telling(rest))
     return Merge((into.topic, other.topic), into.topic, title)
 
 
@@ -131,10 +140,16 @@ def _is_one_subject(candidate: Candidate, weights: Mapping[str, float]) -> bool:
 def _heading_in(block: Sequence[Entry], target: Candidate, weights: Mapping[str, float]) -> str:
     """The heading in a document for new entries: for a few notes the one most like them, else one of their own."""
     own = vector(term_counts(block), weights)
+    score, heading = max(_sections(own, target, weights), default=(0.0, ""))
+    if len(block) < SITTING and score >= SAME_HEADING:
+        return heading
+    return heading_of(block, telling(target.entries))
+
+
+def _sections(own: Vector, candidate: Candidate, weights: Mapping[str, float]) -> list[tuple[float, str]]:
+    """The cosine of a block to the entries under each heading of a document, and the heading."""
     sections: dict[str, list[Entry]] = {}
-    for entry in target.entries:
+    for entry in candidate.entries:
         if len(entry.headings) > 1:
             sections.setdefault(entry.headings[-1], []).append(entry)
-    alike = [(cosine(own, vector(term_counts(held), weights)), heading) for heading, held in sections.items()]
-    score, heading = max(alike, default=(0.0, ""))
-    return heading if len(block) < SITTING and score >= SAME_HEADING else heading_of(block, telling(weights))
+    return [(cosine(own, vector(term_counts(held), weights)), heading) for heading, held in sections.items()]

@@ -14,7 +14,7 @@ SHORTEST = 4  # turns of a conversation in a block
 LONGEST = 24
 CUT_PRICE = 0.7  # in units of log(words): a higher price makes longer blocks
 OPEN_QUESTION = 2.0  # nats: what a cut between a question and its answer costs
-ALIKE = 0.1  # cosine from which two independent notes share a block
+ALIKE = 0.08  # cosine from which two independent notes share a block
 
 
 def segment(entries: Sequence[Entry]) -> list[tuple[Entry, ...]]:

@@ -39,19 +39,18 @@ def plan_split(document: Document, limit_tokens: int, taken: Collection[str]) ->
     groups = _separate(_pieces(entries, tokens, room), tokens, room)
     if len(groups) < 2:
         return None
-    weights = telling(rarity([term_counts([entry]) for entry in entries], [1] * len(entries)))
     first = _keeper(document.id, groups)
     groups = [groups[first], *groups[:first], *groups[first + 1 :]]
     used = set(taken)
     titles: list[str] = []
     parts: list[Part] = []
     for group in groups:
-        title = title_of(group, titles, weights)
+        others = (entry for other in groups if other is not group for entry in other)
+        title = title_of(group, titles, telling(others))
         topic = slug_of(title, used) if parts else document.id
         used.add(topic)
         titles.append(title)
-        seqs = tuple(seq for entry in sorted(group, key=lambda entry: entry.span.start) for seq in entry.seqs)
-        parts.append(Part(topic, title, seqs))
+        parts.append(Part(topic, title, _seqs(sorted(group, key=lambda entry: entry.span.start))))
     return Split(document.id, tuple(parts))
 
 
@@ -73,17 +72,13 @@ def plan_promote(document: Document, taken: Collection[str]) -> Split | None:
             continue
         unlike = cosine(vector(term_counts(section), weights), vector(term_counts(rest), weights))
         if unlike < SAME_SUBJECT:
-            named = telling(weights)
             stays = entries[0].headings[0] if entries[0].headings else ""
             still_said = [term in term_counts(rest) for term in subject_terms(stays)]
             if 2 * sum(still_said) <= len(still_said):
-                stays = title_of(rest, (), named)
-            title = title_of(section, [stays], named)
-            parts = (
-                Part(document.id, stays, tuple(seq for entry in rest for seq in entry.seqs)),
-                Part(slug_of(title, {*taken, document.id}), title, tuple(seq for entry in section for seq in entry.seqs)),
-            )
-            return Split(document.id, parts)
+                stays = title_of(rest, (), telling(section))
+            title = title_of(section, [stays], telling(rest))
+            goes = slug_of(title, {*taken, document.id})
+            return Split(document.id, (Part(document.id, stays, _seqs(rest)), Part(goes, title, _seqs(section))))
     return None
 
 
@@ -95,6 +90,10 @@ def _keeper(topic: str, groups: Sequence[Sequence[Entry]]) -> int:
         range(len(groups)),
         key=lambda i: (sum(counted[i][term] for term in named) / len(groups[i]), len(groups[i]), -i),
     )
+
+
+def _seqs(entries: Sequence[Entry]) -> tuple[int, ...]:
+    return tuple(seq for entry in entries for seq in entry.seqs)
 
 
 def _tokens(document: Document, entry: Entry) -> int:

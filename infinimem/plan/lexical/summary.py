@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 
 from infinimem.model import Entry
 from infinimem.plan.lexical.titles import ends_in_abbreviation, subjects
-from infinimem.plan.lexical.weigh import is_person, rarity, subject_terms, term_counts, vocatives
+from infinimem.plan.lexical.weigh import is_person, subject_terms, term_counts, vocatives
 
 SUBJECTS = 7
 # what says little without the sentence before it, or speaks to the other person
 _LEANS = re.compile(r"(?:it|that|this|they|those|these|but|and|so|he|she|you|your|also|das|es|aber|und|du)\b", re.I)
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?!\s|$)[^.!?。！？\n]*)*[.!?。！？]*")
 
 
@@ -26,6 +28,7 @@ def summarise(title: str, entries: Sequence[Entry], limit: int = 240) -> str:
         longer = f"{text} — {statement}" if text == head and head else f"{text} {statement}".strip()
         if len(longer) <= limit:
             text = longer
+    text = text or " ".join(" ".join(entry.text for entry in entries[:3]).split())
     return text if len(text) <= limit else _cut(text, limit)
 
 
@@ -56,10 +59,12 @@ def _statements(entries: Sequence[Entry]) -> list[str]:
     for place, entry in enumerate(entries):
         for sentence in _sentences(entry.text):
             terms = set(subject_terms(sentence)) - names
-            size = len(sentence.encode())
+            size = len(sentence.encode("utf-8", "surrogatepass"))
             if len(terms) < 2 or not 20 <= size <= 160 or sentence[-1] in "?？":
                 continue
-            worth = sum(min(counts[term], total / 3) for term in terms) / (4 + size / 12)
+            worth = math.fsum(min(counts[term], total / 3) for term in terms) / (4 + size / 12)
+            if not sentence.isascii() and _UNSPACED.search(sentence):
+                worth /= 2  # every character but one begins a term there
             if _LEANS.match(sentence):
                 worth /= 2
             scored.append((-worth, place, sentence))

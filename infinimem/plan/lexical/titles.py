@@ -21,7 +21,8 @@ from infinimem.plan.lexical.light import (
     VERB_AFTER,
     VERB_BEFORE,
 )
-from infinimem.plan.lexical.weigh import is_person, subject_terms, vocatives
+from infinimem.plan.lexical.weigh import is_person, light_terms, subject_terms, vocatives
+from infinimem.text.words import analyse
 
 LONGEST_TITLE = 64
 LONGEST_SLUG = 60
@@ -37,9 +38,7 @@ _CONTRACTED = re.compile(r"n['’]t$|['’](?:ll|ve|re|d|m)$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…:;\n。！？\"“”(*]")
 
 
-def title_of(
-    entries: Sequence[Entry], avoid: Collection[str] = (), weights: Mapping[str, float] | None = None
-) -> str:
+def title_of(entries: Sequence[Entry], avoid: Collection[str] = (), weights: Mapping[str, float] | None = None) -> str:
     """A title such as `Caroline: adoption agencies, support group`, in the entries' own words, unlike `avoid`.
 
     `weights` are the rarity of terms among the documents around; without them every term counts the same.
@@ -146,6 +145,7 @@ class _Word:
     after: str  # the word after, casefolded; "" where more than a space comes between
     joined: bool  # only a space stands between it and the word before
     light: bool = False  # part of a name (`New York`), but no name of itself
+    german: bool = False  # where a capital says noun, at a sentence's start too
 
 
 def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] | None = None) -> list[str]:
@@ -153,6 +153,15 @@ def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] 
 
     `weights` are the rarity of terms in a wider collection; without them every term counts the same.
     """
+    # in a few notes every word counts; in talk, a word said once only where it plainly is a noun
+    if len(entries) >= SITTING:
+        found = _subjects(entries, count, weights or {}, strict=True)
+        if len(found) > 1:
+            return found
+    return _subjects(entries, count, weights or {}, strict=False)
+
+
+def _subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float], strict: bool) -> list[str]:
     names = vocatives(entries)
     texts = [_words(entry.text) for entry in entries]
     known = _evidence(texts)
@@ -160,7 +169,7 @@ def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] 
     spelt: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for words in texts:
         seen: set[tuple[str, ...]] = set()
-        for phrase in _phrases(words, known):
+        for phrase in _phrases(words, known, strict):
             terms = tuple(word.term for word in phrase)
             if names.intersection(terms) or len(set(terms)) < len(terms):
                 continue
@@ -168,15 +177,17 @@ def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] 
             if terms not in seen:
                 seen.add(terms)
                 scored[terms] = scored.get(terms, 0.0) + 1.0
-    value = {
-        terms: _value(terms, often, known, weights or {}) for terms, often in scored.items()
-    }
+    value = {terms: _value(terms, often, known, weights) for terms, often in scored.items()}
+    # ties go to what was said first
+    place = {terms: number for number, terms in enumerate(value)}
+    everything = "\n".join(entry.text for entry in entries)
     for run, often in _cjk_phrases([entry.text for entry in entries]).items():
         value[run,] = often
         spelt[run,][run] += 1
+        place[run,] = len(scored) + everything.find(run)
     chosen: list[str] = []
     used: set[str] = set()
-    for terms in sorted(value, key=lambda terms: (-value[terms], -len(terms), terms)):
+    for terms in sorted(value, key=lambda terms: (-value[terms], -len(terms), place[terms], terms)):
         if used.intersection(terms) or _overlaps(terms[0], chosen):
             continue
         terms = _extended(terms, scored, used)
@@ -196,9 +207,7 @@ def _overlaps(run: str, chosen: Sequence[str]) -> bool:
     return any(pair in name for name in chosen for pair in pairs)
 
 
-def _extended(
-    terms: tuple[str, ...], scored: Mapping[tuple[str, ...], float], used: Collection[str]
-) -> tuple[str, ...]:
+def _extended(terms: tuple[str, ...], scored: Mapping[tuple[str, ...], float], used: set[str]) -> tuple[str, ...]:
     """The longer phrase that the terms are part of in most of their entries: `mental health` for `mental`."""
     longer = [
         phrase
@@ -247,12 +256,12 @@ def _evidence(texts: Sequence[Sequence[_Word]]) -> dict[str, _Evidence]:
     return known
 
 
-def _phrases(words: Sequence[_Word], known: Mapping[str, _Evidence]) -> list[tuple[_Word, ...]]:
+def _phrases(words: Sequence[_Word], known: Mapping[str, _Evidence], strict: bool) -> list[tuple[_Word, ...]]:
     """Every run of one to three subject words with nothing between, that ends in something nameable."""
     found = []
     for last, word in enumerate(words):
-        goes_on = last + 1 < len(words) and words[last + 1].joined and _can_end(words[last + 1], known)
-        if goes_on or not _can_end(word, known):
+        goes_on = last + 1 < len(words) and words[last + 1].joined and _can_end(words[last + 1], known, strict)
+        if goes_on or not _can_end(word, known, strict):
             continue
         phrase: tuple[_Word, ...] = ()
         for first in range(last, max(-1, last - 3), -1):
@@ -264,11 +273,20 @@ def _phrases(words: Sequence[_Word], known: Mapping[str, _Evidence]) -> list[tup
     return found
 
 
-def _can_end(word: _Word, known: Mapping[str, _Evidence]) -> bool:
+def _can_end(word: _Word, known: Mapping[str, _Evidence], strict: bool) -> bool:
     if not word.term or word.light or word.after in VERB_BEFORE or word.text.casefold().endswith(("ly", "ed")):
         return False
     use = known[word.term]
-    return use.noun + use.name >= use.verb and (use.noun + use.name > 0 or use.entries > 1 or bool(word.before))
+    if use.noun + use.name < use.verb:
+        return False
+    # a word said once is taken for a noun only where it stands as one: not in `it was chaotic`, `a massive thing`
+    return not strict or use.entries > 1 or (use.noun + use.name > 0 and not _is_light(word.after))
+
+
+def _is_light(word: str) -> bool:
+    """Whether a word carries on a phrase without naming anything: `thing`, `week`."""
+    terms = analyse(word)
+    return bool(terms) and light_terms().issuperset(terms)
 
 
 def _can_begin(word: _Word) -> bool:
@@ -281,10 +299,11 @@ def _spell(phrase: Sequence[_Word], known: Mapping[str, _Evidence]) -> str:
     spelt: list[str] = []
     for word in reversed(phrase):
         use = known[word.term]
-        is_name = 2 * use.name > use.inside or (not use.inside and use.first > 1 and not word.text.endswith(("ing", "s")))
+        only_first = not use.inside and use.first > 1 and not word.text.endswith(("ing", "s"))
+        is_name = 2 * use.name > use.inside or only_first
         before_name = bool(spelt) and spelt[-1][:1].isupper()
         mixed = word.text[1:] != word.text[1:].lower()
-        spelt.append(word.text if mixed or is_name or before_name else word.text.lower())
+        spelt.append(word.text if mixed or is_name or before_name or word.german else word.text.lower())
     return " ".join(reversed(spelt))
 
 
@@ -307,7 +326,7 @@ def _words(text: str) -> tuple[_Word, ...]:
         light = not (term or german) and bool(before) and word != "I" and word[0].isupper() and after[:1].isupper()
         term = bare.casefold() if light else term
         joined = place > 0 and (gap == " " or _is_initial(found[place - 1].group(), gap))
-        words.append(_Word(bare, term, before, after.casefold(), joined, light))
+        words.append(_Word(bare, term, before, after.casefold(), joined, light, german))
     return tuple(words)
 
 
@@ -325,8 +344,10 @@ def _is_initial(word: str, gap: str) -> bool:
 
 
 def ends_in_abbreviation(text: str) -> bool:
-    """True where a full stop after the text would not end a sentence: an initial, or `Dr`."""
+    """True where a full stop after the text would not end a sentence: an initial, `Dr`, `am 14`."""
     last = text.split()[-1] if text.split() else ""
+    if len(last) <= 2 and last.isdecimal():
+        return True
     return last.casefold() in ABBREVIATIONS or all(len(part) == 1 and part.isupper() for part in last.split("."))
 
 
@@ -352,4 +373,4 @@ def _cjk_phrases(texts: Sequence[str]) -> dict[str, float]:
             }
         )
     repeated = {piece: 0.6 * count * (1 + 0.2 * min(len(piece), 5)) for piece, count in counts.items() if count > 1}
-    return {piece: 1.0 for piece in short} | repeated
+    return dict.fromkeys(short, 1.0) | repeated

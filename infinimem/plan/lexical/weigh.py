@@ -70,9 +70,17 @@ def rarity(groups: Sequence[Counter[str]], sizes: Sequence[int]) -> dict[str, fl
     return {term: math.log(1 + total / count) for term, count in seen.items()}
 
 
-def telling(weights: Mapping[str, float]) -> dict[str, float]:
-    """Rarity damped, for choosing names: a title should be distinctive, but not a word that occurs once."""
-    return {term: math.sqrt(weight) for term, weight in weights.items()}
+def telling(others: Iterable[Entry]) -> dict[str, float]:
+    """How well each term tells a group from these others, at most 1 as for a term they lack.
+
+    Damped, for choosing names: a title should be distinctive, but not a word that occurs once.
+    """
+    around = list(others)
+    top = math.log(2 + len(around))
+    return {
+        term: math.sqrt(math.log(1 + (1 + len(around)) / (1 + count)) / top)
+        for term, count in term_counts(around).items()
+    }
 
 
 def vector(counts: Counter[str], weights: Mapping[str, float]) -> dict[str, float]:

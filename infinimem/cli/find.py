@@ -1,0 +1,312 @@
+"""Finding: `ask`, `search`, `grep`. Nothing found is exit code 1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
+from infinimem.cli.indexing import shown_library
+from infinimem.cli.request import command_app, examples, open_library, wants_json
+from infinimem.cli.show import count, cut, duration, on_one_line, paint, paragraph, shown, width
+from infinimem.cli.talk import emit, is_terminal, out, say
+from infinimem.errors import BadInput
+
+if TYPE_CHECKING:
+    from infinimem.ask import Answer, Evidence
+    from infinimem.grep import Match
+    from infinimem.model import Filter, Hit
+
+app = command_app()
+
+
+# ask
+
+
+@app.command(
+    epilog=examples(
+        "infinimem ask Where does Maya work?",
+        "infinimem ask 'Where did Maya work?' --as-of 2026-02",
+        "infinimem ask 'What did Ines say?' --where source=Ines --since 2026-05 -k 3",
+    )
+)
+def ask(
+    ctx: typer.Context,
+    question: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="The question, quoted or not.")],
+    k: Annotated[
+        int | None, typer.Option("-k", metavar="N", min=1, help="Pieces of evidence; by default as config says.")
+    ] = None,
+    evidence: Annotated[bool, typer.Option("--evidence", help="The evidence alone: no model, no note.")] = False,
+    reader: Annotated[str, typer.Option(metavar="auto|bm25", help="Who reads.")] = "auto",
+    where: Where = None,
+    since: Since = "",
+    until: Until = "",
+    ns: Namespace = "",
+    as_of: AsOf = "",
+    known_at: KnownAt = "",
+    everything: Everything = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Say how it was found.")] = False,
+) -> int:
+    """Answer a question from memory, with the place of every piece of evidence.
+
+    The exit code is 1 when memory does not hold it.
+    """
+    words = text_of(question, "question")
+    filter = filter_of(where, since, until, ns, as_of, known_at, everything)
+    answer = shown_library(ctx).ask(words, reader=reader, k=k or 0, filter=filter)
+    if wants_json(ctx):
+        emit(answer_values(answer))
+    elif not answer.found:
+        out("not in memory")
+        say(why_missing(answer, filter))
+    else:
+        if not evidence:
+            say(f"no model wrote an answer; this is what memory holds, likeliest first ({len(answer.evidence)})")
+        print_evidence(answer.evidence, scores=trace)
+    if trace:
+        say_how(answer, filter)
+    return 0 if answer.found else 1
+
+
+def text_of(words: list[str], what: str) -> str:
+    """Several arguments as one text. Raises `BadInput` for an empty one."""
+    text = " ".join(words).strip()
+    if not text:
+        raise BadInput(f"the {what} is empty; put it in quotes after the command")
+    return text
+
+
+def why_missing(answer: Answer, filter: Filter) -> str:
+    """Why there is no evidence."""
+    from infinimem.model import Filter
+
+    if filter == Filter():
+        return answer.stop
+    return f"{answer.stop}, or nothing passes the filters"
+
+
+def print_evidence(pieces: tuple[Evidence, ...], *, scores: bool = False) -> None:
+    """Each piece with the place to open it at; a blank line between."""
+    for at, piece in enumerate(pieces):
+        if at:
+            out()
+        out(evidence_head(piece) + (paint(f"  {piece.score:.2f}", "dim") if scores else ""))
+        out(paragraph(piece.text))
+
+
+def evidence_head(piece: Evidence) -> str:
+    """`[topic:line] date · source · heading`."""
+    about = [piece.time, piece.source, " > ".join(piece.headings), piece.retired]
+    words = " · ".join(shown(word) for word in about if word)
+    return f"{paint(shown(f'[{piece.place}]'), 'cyan')} {paint(words, 'dim')}".rstrip()
+
+
+def answer_values(answer: Answer) -> dict[str, Any]:
+    """An answer as JSON has it."""
+    usage = answer.usage
+    return {
+        "answer": answer.text,
+        "found": answer.found,
+        "citations": list(answer.citations),
+        "evidence": [evidence_values(piece) for piece in answer.evidence],
+        "rounds": list(answer.rounds),
+        "stop": answer.stop,
+        "reader": answer.reader,
+        "fallback": answer.fallback,
+        "usage": {
+            "calls": usage.calls,
+            "tokens_in": usage.tokens_in,
+            "tokens_out": usage.tokens_out,
+            "seconds": round(usage.seconds, 3),
+        },
+    }
+
+
+def evidence_values(piece: Evidence) -> dict[str, Any]:
+    """A piece of evidence as JSON has it."""
+    return {
+        "seqs": list(piece.seqs),
+        "topic": piece.topic,
+        "path": piece.path,
+        "line": piece.span.start,
+        "stop": piece.span.stop,
+        "text": piece.text,
+        "time": piece.time,
+        "source": piece.source,
+        "headings": list(piece.headings),
+        "retired": piece.retired,
+        "score": round(piece.score, 4),
+    }
+
+
+def say_how(answer: Answer, filter: Filter) -> None:
+    """The reader, its rounds, why it stopped and what it cost."""
+    for number, one in enumerate(answer.rounds, 1):
+        say(f"round {number}: {one}")
+    used = [f"{name} {value}" for name, value in filter_words(filter)]
+    say(f"reader {answer.reader}: {count(len(answer.evidence), 'piece')} of evidence, stop: {answer.stop}")
+    if used:
+        say(f"filters: {', '.join(used)}")
+    usage = answer.usage
+    say(f"{count(usage.calls, 'model call')}, {usage.tokens_in + usage.tokens_out:,} tokens, {duration(usage.seconds)}")
+
+
+def filter_words(filter: Filter) -> list[tuple[str, str]]:
+    """The parts of a filter that are set."""
+    pairs = [("since", filter.since), ("until", filter.until), ("as of", filter.as_of), ("known at", filter.known_at)]
+    where = [("where", f"{key}={value}") for key, value in filter.where]
+    return [*where, *((name, value) for name, value in pairs if value)]
+
+
+# search
+
+
+@app.command(epilog=examples("infinimem search Nordlys", "infinimem search staff engineer -k 3 --json"))
+def search(
+    ctx: typer.Context,
+    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="The words to look for.")],
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many.")] = 10,
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Only in this topic.", autocompletion=topic_ids)] = "",
+    where: Where = None,
+    since: Since = "",
+    until: Until = "",
+    ns: Namespace = "",
+    as_of: AsOf = "",
+    known_at: KnownAt = "",
+    everything: Everything = False,
+) -> int:
+    """The entries most like a query, best first, one a line: place, date, source, text."""
+    from dataclasses import replace
+
+    words = text_of(query, "query")
+    filter = replace(filter_of(where, since, until, ns, as_of, known_at, everything), topic=topic)
+    hits = shown_library(ctx).search(words, k, filter=filter)
+    if wants_json(ctx):
+        emit([hit_values(hit) for hit in hits])
+    else:
+        print_hits(hits)
+    if not hits:
+        say("nothing found")
+    return 0 if hits else 1
+
+
+def hit_values(hit: Hit) -> dict[str, Any]:
+    """A hit as JSON has it."""
+    return {
+        "seqs": list(hit.seqs),
+        "topic": hit.topic,
+        "line": hit.line,
+        "score": round(hit.score, 4),
+        "text": hit.text,
+        "time": hit.time,
+        "source": hit.source,
+        "path": hit.unit.path,
+        "stop": hit.unit.stop,
+        "headings": list(hit.unit.headings),
+        "fields": dict(hit.unit.fields),
+        "retired": hit.unit.retired,
+    }
+
+
+def print_hits(hits: list[Hit]) -> None:
+    """Two lines a hit on a terminal, one with tabs for a program."""
+    for hit in hits:
+        place = f"{hit.topic}:{hit.line}"
+        about = [hit.time[:10] or hit.unit.observed[:10], hit.source]
+        text = on_one_line(hit.text) + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
+        if is_terminal():
+            words = " · ".join(shown(word) for word in about if word)
+            out(f"{paint(shown(place), 'cyan')}  {paint(words, 'dim')}")
+            out("  " + cut(shown(text), width() - 2))
+        else:
+            out("\t".join((place, *about, text)))
+
+
+# grep
+
+
+@app.command(
+    epilog=examples(
+        "infinimem grep 'Nord\\w+'", "infinimem grep -i fjord maya-work -C 1", "infinimem grep Fjord --all --json"
+    )
+)
+def grep(
+    ctx: typer.Context,
+    pattern: Annotated[str, typer.Argument(help="A regular expression (RE2 syntax).")],
+    topic: Annotated[str, typer.Argument(metavar="[TOPIC]", help="Only in this topic.", autocompletion=topic_ids)] = "",
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Upper and lower case alike.")] = False,
+    context: Annotated[int, typer.Option("--context", "-C", metavar="N", min=0, help="Lines around each.")] = 0,
+    limit: Annotated[int | None, typer.Option("--max-count", "-m", metavar="N", min=1, help="Stop after N.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Search evidence, too.")] = False,
+) -> int:
+    """The lines that match a regular expression, as path:line:text; in linear time whatever the pattern."""
+    matches = open_library(ctx).grep(
+        pattern, topic, ignore_case=ignore_case, context=context, limit=limit or 0, retired=everything
+    )
+    if wants_json(ctx):
+        emit([match_values(match) for match in matches])
+    else:
+        print_matches(matches, highlighter(pattern, ignore_case), grouped=context > 0)
+    return 0 if matches else 1
+
+
+def match_values(match: Match) -> dict[str, Any]:
+    """A match as JSON has it."""
+    return {
+        "path": match.path,
+        "topic": match.topic,
+        "line": match.line,
+        "text": match.text,
+        "seqs": list(match.seqs),
+        "time": match.time,
+        "source": match.source,
+        "before": list(match.before),
+        "after": list(match.after),
+    }
+
+
+def highlighter(pattern: str, ignore_case: bool) -> Any:
+    """What paints the matches in a line."""
+    from infinimem.cli.show import has_colour
+
+    if not has_colour():
+        return shown
+    from infinimem.grep import compile_pattern
+
+    compiled = compile_pattern(pattern, ignore_case=ignore_case)
+
+    def painted(text: str) -> str:
+        content = shown(text).encode("utf-8", "replace")
+        pieces = []
+        at = 0
+        for match in compiled.finditer(content):
+            if match.end() > match.start():
+                pieces.append(content[at : match.start()].decode("utf-8", "replace"))
+                pieces.append(paint(content[match.start() : match.end()].decode("utf-8", "replace"), "bold", "red"))
+                at = match.end()
+        return "".join(pieces) + content[at:].decode("utf-8", "replace")
+
+    return painted
+
+
+def print_matches(matches: list[Match], painted: Any, *, grouped: bool) -> None:
+    """As grep prints them: `path:line:text`, context as `path-line-text`, `--` between distant ones."""
+    matching = {(match.path, match.line) for match in matches}
+    path, last = "", 0
+    for match in matches:
+        first = match.line - len(match.before)
+        if match.path != path:
+            last = 0
+        if grouped and path and (match.path != path or first > last + 1):
+            out(paint("--", "dim"))
+        path = match.path
+        lines = (*match.before, match.text, *match.after)
+        for number, text in enumerate(lines, first):
+            if number <= last or ((path, number) in matching and number != match.line):
+                continue
+            is_match = number == match.line
+            mark = ":" if is_match else "-"
+            place = paint(shown(path), "cyan") + mark + paint(str(number), "dim") + mark
+            out(place + (painted(text) if is_match else shown(text)))
+            last = number

@@ -1,0 +1,298 @@
+"""What changes topic documents: `flush`, `split`, `merge`, `undo`; each reports what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infinimem.cli.filters import DryRun, topic_ids
+from infinimem.cli.progress import progress
+from infinimem.cli.request import command_app, examples, open_library, wants_json
+from infinimem.cli.show import count, duration, on_one_line, paint, shown
+from infinimem.cli.talk import emit, out, say
+
+if TYPE_CHECKING:
+    from infinimem.flush import Report
+    from infinimem.model import Outcome, Step
+
+app = command_app()
+
+
+@app.command(
+    epilog=examples(
+        "infinimem flush --dry-run",
+        "infinimem flush",
+        "infinimem flush --if-due",
+        "infinimem flush --plan-out plan.yaml && infinimem flush --plan plan.yaml",
+    )
+)
+def flush(
+    ctx: typer.Context,
+    if_due: Annotated[bool, typer.Option("--if-due", help="Only if CURRENT is large or old enough.")] = False,
+    dry_run: DryRun = False,
+    planner: Annotated[str, typer.Option(metavar="auto|lexical", help="Who plans it; by default as config says.")] = "",
+    plan_out: Annotated[
+        str, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file (- prints it) and stop.")
+    ] = "",
+    plan: Annotated[str, typer.Option(metavar="FILE", help="Carry out a plan, perhaps edited, from a file.")] = "",
+    no_split: Annotated[bool, typer.Option("--no-split", help="Let large topics be.")] = False,
+    no_merge: Annotated[bool, typer.Option("--no-merge", help="Let small topics be.")] = False,
+    no_rewrite: Annotated[bool, typer.Option("--no-rewrite", help="Let duplicates stand.")] = False,
+) -> int:
+    """Sort what was written into topic documents, as one transaction.
+
+    What is not carried out is listed on standard error, nothing of it is lost, and the exit code is 5.
+    """
+    library = open_library(ctx)
+    with progress() as show:
+        report = library.flush(
+            planner or library.settings.text("flush.planner"),
+            plan=plan or None,
+            dry_run=dry_run or bool(plan_out),
+            if_due=if_due,
+            rewrite=not no_rewrite,
+            split=not no_split,
+            merge=not no_merge,
+            progress=show,
+        )
+    if plan_out:
+        write_plan(report, plan_out)
+    if not plan_out or dry_run or wants_json(ctx):
+        tell(ctx, report, dry_run=dry_run or bool(plan_out))
+    return report.exit_code
+
+
+@app.command(epilog=examples("infinimem split maya-work --dry-run", "infinimem split maya-work"))
+def split(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(help="The topic to split.", autocompletion=topic_ids)],
+    dry_run: DryRun = False,
+) -> int:
+    """Split a topic into two or more by its subjects, whatever its size."""
+    refuse_buffer([topic])
+    report = open_library(ctx).split(topic, dry_run=dry_run)
+    if report.outcomes or wants_json(ctx):
+        tell(ctx, report, dry_run=dry_run)
+    else:
+        say(f"{topic} speaks of one thing only; it stays as it is")
+    return report.exit_code
+
+
+@app.command(epilog=examples("infinimem merge maya-work maya-home --into maya --dry-run"))
+def merge(
+    ctx: typer.Context,
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC TOPIC...", help="The topics.", autocompletion=topic_ids)
+    ],
+    into: Annotated[
+        str, typer.Option(metavar="TOPIC", help="The one that stays; by default the first.", autocompletion=topic_ids)
+    ] = "",
+    dry_run: DryRun = False,
+) -> int:
+    """Put the entries of several topics into one; the old ids stay findable."""
+    refuse_buffer([*topics, into])
+    report = open_library(ctx).merge(topics, into=into, dry_run=dry_run)
+    tell(ctx, report, dry_run=dry_run)
+    return report.exit_code
+
+
+def refuse_buffer(topics: list[str]) -> None:
+    """CURRENT is no topic."""
+    from infinimem.errors import BadInput
+    from infinimem.model import CURRENT
+
+    if CURRENT in topics:
+        raise BadInput(f"{CURRENT} is no topic: what is in it is sorted by infinimem flush")
+
+
+@app.command(epilog=examples("infinimem undo --dry-run", "infinimem undo"))
+def undo(ctx: typer.Context, dry_run: DryRun = False) -> int:
+    """Take the last flush, split or merge back: its entries return to CURRENT.
+
+    Topics that were edited since are left as they are, listed on standard error, and the exit code is 5.
+    """
+    report = open_library(ctx).undo(dry_run=dry_run)
+    if wants_json(ctx):
+        emit(values_of(report, dry_run=dry_run))
+    elif dry_run:
+        print_diff(report.diff)
+    elif report.flushed:
+        out(f"undone: {count(len(report.seqs), 'entry', 'entries')} back in CURRENT")
+        print_lines(report, [])
+    say_skipped(report)
+    if report.reason and not report.flushed:
+        say(report.reason)
+        return 1
+    return report.exit_code
+
+
+# Telling
+
+
+def tell(ctx: typer.Context, report: Report, *, dry_run: bool) -> None:
+    """A report in the form that was asked for; what was skipped is talk."""
+    if wants_json(ctx):
+        emit(values_of(report, dry_run=dry_run))
+    elif dry_run:
+        print_diff(report.diff)
+    else:
+        print_report(report)
+    say_skipped(report)
+
+
+def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
+    """A report as JSON has it."""
+    return {
+        "flushed": report.flushed and not dry_run,
+        "dry_run": dry_run,
+        "due": report.due,
+        "reason": report.reason,
+        "seqs": list(report.seqs),
+        "left": list(report.left),
+        "created": list(report.created),
+        "changed": list(report.changed),
+        "removed": list(report.removed),
+        "retired": [{"seq": step.seq, "by": step.by, "why": step.why} for step in report.retired],
+        "outcomes": [outcome_values(outcome) for outcome in report.outcomes],
+        "notes": list(report.notes),
+        "diff": report.diff,
+        "seconds": round(report.seconds, 3),
+    }
+
+
+def outcome_values(outcome: Outcome) -> dict[str, Any]:
+    """What became of a step, as JSON has it."""
+    from infinimem.plan.paper import value_of
+
+    return {"step": value_of(outcome.step), "status": outcome.status, "why": outcome.why}
+
+
+def print_report(report: Report) -> None:
+    """What went where."""
+    if not report.flushed:
+        say(nothing_done(report))
+        return
+    done = [outcome.step for outcome in report.outcomes if outcome.status == "executed"]
+    lines = [line for step in done for line in story_of(step, report.removed)]
+    if report.seqs:
+        places = len({*report.created, *report.changed})
+        head = f"flushed {count(len(report.seqs), 'entry', 'entries')} into {count(places, 'topic')}"
+    else:
+        head = "done"
+    out(paint(f"{head} ({duration(report.seconds)})" if report.seconds else head, "bold"))
+    print_lines(report, lines)
+    if report.left:
+        say(f"{count(len(report.left), 'entry stays', 'entries stay')} in CURRENT")
+
+
+def nothing_done(report: Report) -> str:
+    """Why a report has nothing to say."""
+    if not report.due:
+        return "not due yet; nothing was flushed"
+    return f"{report.reason}; nothing to do" if report.reason == "CURRENT is empty" else "nothing to do"
+
+
+def print_lines(report: Report, lines: list[str]) -> None:
+    """The topics that changed, then the steps worth telling."""
+    gained = gains(report)
+    for topic in (*report.created, *report.changed, *report.removed):
+        mark = "new" if topic in report.created else "removed" if topic in report.removed else ""
+        plus = f"+{gained[topic]}" if gained.get(topic) else ""
+        words = "  ".join(word for word in (plus, paint(mark, "red" if mark == "removed" else "green")) if word)
+        out(f"  {paint(shown(topic), 'cyan')}  {words}".rstrip())
+    for line in lines:
+        out(f"  {line}")
+
+
+def gains(report: Report) -> dict[str, int]:
+    """How many new entries each topic got, wherever splits and merges took them."""
+    from infinimem.model import Extend, Merge, Split
+
+    holds: dict[str, set[int]] = {}
+    for outcome in report.outcomes:
+        if outcome.status != "executed":
+            continue
+        match outcome.step:
+            case Extend(topic=topic, seqs=seqs):
+                holds.setdefault(topic, set()).update(seqs)
+            case Split(topic=topic, parts=parts):
+                new = holds.pop(topic, set())
+                for part in parts:
+                    holds.setdefault(part.topic, set()).update(new.intersection(part.seqs))
+            case Merge(topics=topics, into=into):
+                moved = [holds.pop(topic, set()) for topic in topics]
+                holds[into] = set().union(*moved)
+    return {topic: len(seqs) for topic, seqs in holds.items()}
+
+
+def story_of(step: Step, removed: Collection[str]) -> list[str]:
+    """A step in words; extending and creating show in the list of topics."""
+    from infinimem.model import Join, Merge, Retire, Split
+    from infinimem.text.signature import render_seqs
+
+    match step:
+        case Split(topic=topic, parts=parts):
+            return [f"split {topic} into {', '.join(part.topic for part in parts)}"]
+        case Merge(topics=topics, into=into):
+            gone = [topic for topic in topics if topic in removed]  # not what this very run had made
+            return [f"merged {', '.join(gone)} into {into}"] if gone else []
+        case Retire(seq=seq, by=by, why=why):
+            return [f"retired {seq}: {why}" + (f" {'of' if why == 'duplicate' else 'by'} {by}" if by else "")]
+        case Join(seqs=seqs):
+            return [f"joined {render_seqs(seqs)}"]
+        case _:
+            return []
+
+
+def say_skipped(report: Report) -> None:
+    """What was refused or had gone stale, each with its reason."""
+    for note in report.notes:
+        say(note)
+    for outcome in report.skipped:
+        say(f"skipped: {named(outcome.step)}: {on_one_line(outcome.why)}")
+
+
+def named(step: Step) -> str:
+    """A step in a few words."""
+    from infinimem.plan.paper import value_of
+
+    [(kind, body)] = value_of(step).items()
+    parts = [str(body[key]) for key in ("topic", "into", "seqs", "seq") if body.get(key)]
+    return " ".join([kind, *parts])
+
+
+def print_diff(diff: str) -> None:
+    """A unified diff, coloured where colour shows."""
+    if not diff:
+        say("nothing would change")
+    for line in diff.split("\n")[:-1]:
+        out(paint(shown(line), *diff_style(line)))
+
+
+def diff_style(line: str) -> tuple[str, ...]:
+    """The colour of a diff line."""
+    if line.startswith(("+++", "---")):
+        return ("bold",)
+    return {"+": ("green",), "-": ("red",), "@": ("cyan",)}.get(line[:1], ())
+
+
+def write_plan(report: Report, name: str) -> None:
+    """The plan into a file of the user's, or on standard output."""
+    from pathlib import Path
+
+    from infinimem.errors import BadInput
+    from infinimem.plan.paper import render_plan
+    from infinimem.store.layout import write_private
+
+    text = render_plan(report.plan)
+    if name == "-":
+        out(text, end="")
+        return
+    try:
+        write_private(Path(name), text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise BadInput(f"{name} cannot be written: {error.strerror}; choose another file for --plan-out") from error
+    steps = count(len(report.plan.steps), "step")
+    say(f"a plan of {steps} is in {name}; nothing was changed. Carry it out with: infinimem flush --plan {name}")

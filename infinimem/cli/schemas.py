@@ -1,0 +1,259 @@
+"""The JSON schemas: of the documents that infinimem reads, and of what each command prints with `--json`.
+
+Fields may be added in a minor version; none is removed or changes its meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+ABOUT = {
+    "plan": "a plan file: flush --plan-out writes it, flush --plan carries it out",
+    "config": "a configuration file: infinimem.yaml, or your own config.yaml",
+    "init": "init --json: the library",
+    "write": "write --json: the seqs",
+    "flush": "flush --json: the report",
+    "ask": "ask --json: answer, citations, evidence",
+    "status": "status --json: sizes, ages, problems",
+    "catalog": "catalog --json: the topics",
+    "search": "search --json: hits, best first",
+    "grep": "grep --json: matching lines",
+    "read": "read --json: lines of a document",
+    "trace": "trace --json: an entry's story, or a list of them",
+    "check": "check --json: findings",
+    "split": "split --json: the report, as of flush",
+    "merge": "merge --json: the report, as of flush",
+    "undo": "undo --json: the report, as of flush",
+    "recover": "recover --json: the seqs that came back",
+    "settings": "config --json: settings with values and origins",
+    "schema": "schema --json: the names of the schemas",
+    "demo": "demo --json: the commands that were run and what they printed",
+}
+
+Schema = dict[str, Any]
+
+
+def text(about: str = "", **more: Any) -> Schema:
+    """A string."""
+    return {"type": "string", **({"description": about} if about else {}), **more}
+
+
+def number(about: str = "", least: int = 0) -> Schema:
+    """A whole number."""
+    return {"type": "integer", "minimum": least, **({"description": about} if about else {})}
+
+
+def share(about: str = "") -> Schema:
+    """A number."""
+    return {"type": "number", **({"description": about} if about else {})}
+
+
+def truth(about: str = "") -> Schema:
+    """True or false."""
+    return {"type": "boolean", **({"description": about} if about else {})}
+
+
+def rows(of: Schema, about: str = "") -> Schema:
+    """A list."""
+    return {"type": "array", "items": of, **({"description": about} if about else {})}
+
+
+def record(**fields: Schema) -> Schema:
+    """An object that has all of these fields, and perhaps others in later versions."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+SEQS = rows(number(least=1), "entry numbers")
+FIELDS = {"type": "object", "additionalProperties": {"type": "string"}, "description": "signature fields"}
+USAGE = record(calls=number(), tokens_in=number(), tokens_out=number(), seconds=share())
+PIECE = {
+    "seqs": SEQS,
+    "topic": text("topic id; CURRENT for the buffer"),
+    "path": text("file, relative to the library"),
+    "line": number("first line, counted from 1", 1),
+    "stop": number("last line, inclusive", 1),
+    "text": text(),
+    "time": text("ISO 8601, perhaps partial; empty when unknown"),
+    "source": text(),
+    "headings": rows(text()),
+    "retired": text("empty while it holds; else superseded, duplicate, expired or deleted"),
+    "score": share("compares within one answer only"),
+}
+PROBLEM = {"path": text(), "line": number("0 is the whole file"), "message": text()}
+
+
+def schema_of(name: str) -> Schema:
+    """The schema with a name out of `ABOUT`."""
+    if name == "plan":
+        from infinimem.plan.paper import SCHEMA
+
+        return SCHEMA
+    body = config_schema() if name == "config" else output_schema(name)
+    return {"$schema": DIALECT, "title": f"infinimem {name}", "description": ABOUT[name], **body}
+
+
+def config_schema() -> Schema:
+    """What a configuration file may hold: dotted names, or one mapping inside another."""
+    from infinimem.config import SETTINGS
+
+    properties: dict[str, Any] = {"format": {"const": 1, "description": "marks a folder as a library"}}
+    for setting in SETTINGS:
+        value = setting_schema(setting)
+        properties[setting.name] = value
+        group, dot, last = setting.name.partition(".")
+        if dot:
+            inner = properties.setdefault(group, {"type": "object", "properties": {}, "additionalProperties": False})
+            inner["properties"][last] = value
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def setting_schema(setting: Any) -> Schema:
+    """One setting's value."""
+    from infinimem.config import DURATION, LANGUAGES
+
+    about = {"description": setting.about, "default": setting.default}
+    match setting.kind:
+        case "count":
+            return {"type": "integer", "minimum": 1, **about}
+        case "share":
+            return {"type": "number", "minimum": 0, "maximum": 1, **about}
+        case "duration":
+            return {"type": ["string", "number"], "pattern": f"^{DURATION.pattern}$", "minimum": 0, **about}
+        case "language":
+            return {"enum": list(LANGUAGES), **about}
+        case _:
+            return {"enum": list(setting.choices), **about}
+
+
+def output_schema(name: str) -> Schema:
+    """What a command prints with `--json`."""
+    match name:
+        case "init":
+            return record(library=text(), created=truth())
+        case "write":
+            repeat = record(seq=number(least=1), of=number(least=1))
+            return record(
+                seqs=SEQS,
+                stored=truth("false when the key was written before, or there was nothing to write"),
+                repeats=rows(repeat, "entries whose very words were in CURRENT already"),
+                library=text(),
+                created=truth("whether the library was made now"),
+            )
+        case "flush" | "split" | "merge" | "undo":
+            return report_schema()
+        case "ask":
+            return record(
+                answer=text("empty when no model wrote one"),
+                found=truth("false: not in memory"),
+                citations=rows(text(), "topic:line"),
+                evidence=rows(record(**PIECE)),
+                rounds=rows(text()),
+                stop=text("why the reader stopped"),
+                reader=text(),
+                fallback=truth(),
+                usage=USAGE,
+            )
+        case "search":
+            return rows(record(**PIECE, fields=FIELDS))
+        case "recover":
+            return record(recovered=SEQS)
+        case _:
+            return view_schema(name)
+
+
+def report_schema() -> Schema:
+    """The report of everything that changes topics."""
+    outcome = record(
+        step={"type": "object", "description": "as in a plan"},
+        status={"enum": ["executed", "skipped", "no-op"]},
+        why=text(),
+    )
+    return record(
+        flushed=truth("whether anything was changed"),
+        dry_run=truth(),
+        due=truth("false when --if-due found nothing to do"),
+        reason=text(),
+        seqs=rows(number(least=1), "entries that left CURRENT; for undo, that came back to it"),
+        left=rows(number(least=1), "entries that stay in CURRENT"),
+        created=rows(text(), "topics"),
+        changed=rows(text(), "topics"),
+        removed=rows(text(), "topics"),
+        retired=rows(record(seq=number(least=1), by=number("0: nothing took its place"), why=text())),
+        outcomes=rows(outcome),
+        notes=rows(text()),
+        diff=text("unified diff; with dry_run only"),
+        seconds=share(),
+    )
+
+
+def view_schema(name: str) -> Schema:
+    """What the looking commands print with `--json`."""
+    match name:
+        case "status":
+            sizes = "topics guests entries tokens buffered buffer_tokens newest_seq".split()
+            return record(
+                library=text(),
+                **{size: number() for size in sizes},
+                buffer_age=share("seconds"),
+                due=text("why CURRENT is due for a flush; empty when it is not"),
+                last_flush=text("ISO 8601; empty before the first"),
+                problems=rows(record(**PROBLEM)),
+            )
+        case "catalog":
+            return rows(
+                record(
+                    topic=text(), path=text(), title=text(), summary=text(), entries=number(), tokens=number(),
+                    guest=truth("a file of another tool: read, never changed"),
+                )
+            )  # fmt: skip
+        case "grep":
+            return rows(
+                record(
+                    path=text(), topic=text(), line=number(least=1), text=text(), seqs=SEQS, time=text(),
+                    source=text(), before=rows(text()), after=rows(text()),
+                )
+            )  # fmt: skip
+        case "read":
+            return record(
+                topic=text(), path=text(), title=text(), first=number(), last=number(), total=number(),
+                lines=rows(text()),
+            )  # fmt: skip
+        case "trace":
+            return {"anyOf": [story_schema(), rows(story_schema())]}
+        case "check":
+            return rows(
+                record(
+                    **PROBLEM, code=text(), blocking=truth("the file is left unchanged until a person looked"),
+                    fixable=truth(), fixed=truth(),
+                )
+            )  # fmt: skip
+        case "settings":
+            value = {"type": ["integer", "number", "string", "boolean"]}
+            row = record(name=text(), value=value, origin=text("default, flag, $VARIABLE or file:line"), about=text())
+            return record(library=text(), user_config=text(), settings=rows(row))
+        case "schema":
+            return rows(record(name=text(), about=text()))
+        case _:
+            step = record(command=text(), exit_code=number(), output=text("both streams"))
+            return record(library=text("the copy"), steps=rows(step))
+
+
+def story_schema() -> Schema:
+    """An entry's story."""
+    words = record(path=text(), line=number(least=1), text=text(), fields=FIELDS)
+    return record(
+        seq=number(least=1),
+        visible=truth(),
+        place=text("topic:line; empty when it is not visible"),
+        path=text(),
+        line=number(),
+        seqs=rows(number(least=1), "what the visible line stands for"),
+        text=text(),
+        fields=FIELDS,
+        evidence=rows(words, "its words, verbatim, by revision"),
+        fate=text("why it is not visible any more"),
+        at=text("since when"),
+        by=number("what took its place; 0 for nothing"),
+        replaced=rows(number(least=1)),
+    )
