@@ -83,7 +83,7 @@ def main() -> None:
                 for conversation in conversations
             ]
             started = time.process_time()
-            scores = [score for conversation in written for score in measure(conversation, Weights())]
+            scores = [score for conversation in written for score in measure(conversation, [Weights()])[0]]
             seconds = (time.process_time() - started) / max(1, len(scores))
             title = f"{kind}, {'flushed' if asked.flushed else 'in the buffer'}"
             figures[kind] = show(title, scores) | {"milliseconds": round(seconds * 1000, 1)}
@@ -131,20 +131,22 @@ def text_of(turn: dict[str, str], captions: bool) -> str:
     return f"{turn['text']} [{caption}]" if captions and caption else turn["text"]
 
 
-def measure(written: Written, weights: Weights) -> list[Score]:
-    """One score for every question whose evidence exists."""
+def measure(written: Written, settings: Sequence[Weights]) -> list[list[Score]]:
+    """For each setting one score for every question whose evidence exists."""
     held = frozenset().union(*written.labels.values())
     index = written.library.index()
-    scores = []
+    scores: list[list[Score]] = [[] for _ in settings]
     for question in written.questions:
         named = [turn for text in question["evidence"] for turn in DIA_ID.findall(text) if turn in written.turns]
         evidence = set(named) & held
         if not evidence:
             continue
-        hits = index.search(question["question"], K, Filter(), weights)
-        places = [written.labels.get(seq, frozenset()) for hit in hits for seq in hit.seqs][:K]
-        recall, ndcg, found = judge(places, evidence)
-        scores.append(Score(question["category"], recall, ndcg, found / len(set(named))))
+        gathered = index.gather(question["question"], K)
+        for own, weights in zip(scores, settings, strict=True):
+            hits = index.choose(gathered, K, Filter(), weights)
+            places = [written.labels.get(seq, frozenset()) for hit in hits for seq in hit.seqs][:K]
+            recall, ndcg, found = judge(places, evidence)
+            own.append(Score(question["category"], recall, ndcg, found / len(set(named))))
     return scores
 
 
@@ -184,7 +186,8 @@ def leave_one_out(written: Sequence[Written]) -> dict[str, Any]:
     settings = [Weights()] + [
         replace(Weights(), **{name: value}) for name, values in VARIATIONS.items() for value in values
     ]
-    tried = [[measure(conversation, weights) for conversation in written] for weights in settings]
+    measured = [measure(conversation, settings) for conversation in written]
+    tried = [[scores[setting] for scores in measured] for setting in range(len(settings))]
     for weights, results in zip(settings, tried, strict=True):
         flat = [score for scores in results for score in scores if score.category in ANSWERABLE]
         recall, ndcg = percent(score.recall for score in flat), percent(score.ndcg for score in flat)

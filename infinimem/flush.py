@@ -109,8 +109,8 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0, or 5 when something was skipped."""
-        return 5 if self.skipped else 0
+        """0, or 5 when something was skipped or stayed behind (`notes` say what)."""
+        return 5 if self.skipped or self.notes else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ def _lines(path: str, content: bytes, pattern: Any, context: int) -> Iterator[Ma
     lines = content.split(b"\n")
     starts = list(itertools.accumulate((len(line) + 1 for line in lines), initial=0))
     body = _body_start(lines)
+    end = len(lines) - (not lines[-1])
     last = -1
     for match in pattern.finditer(content):
         at = bisect.bisect_right(starts, match.start()) - 1
@@ -96,7 +97,7 @@ def _lines(path: str, content: bytes, pattern: Any, context: int) -> Iterator[Ma
             signature.get("time") if signature else "",
             signature.get("source") if signature else "",
             tuple(map(_text, lines[max(0, at - context) : at])) if context else (),
-            tuple(map(_text, lines[at + 1 : at + 1 + context])) if context else (),
+            tuple(map(_text, lines[at + 1 : min(end, at + 1 + context)])) if context else (),
         )
 
 

@@ -200,7 +200,7 @@ class Library:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
         from infinimem.flush import run_steps, split_by_hand
 
-        self._require(topic)
+        topic = self._require(topic)
         return run_steps(
             self.root, self._finder, self.settings, self.clock(), split_by_hand(topic), dry_run=dry_run
         )
@@ -210,9 +210,8 @@ class Library:
         from infinimem.flush import run_steps
         from infinimem.model import Merge
 
-        for topic in topics:
-            self._require(topic)
-        target = into or topics[0]
+        topics = [self._require(topic) for topic in topics]
+        target = self._require(into) if into else topics[0]
         names = tuple(dict.fromkeys([target, *topics]))
         if len(names) < 2:
             raise BadInput("a merge needs two topics")

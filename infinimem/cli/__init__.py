@@ -86,4 +86,5 @@ def usage_of(error: Exception) -> str:
     is_option = bool(getattr(error, "option_name", ""))
     dashed = is_option and path.split()[-1] in ("write", "ask", "search", "grep")
     hint = "; put -- before text that begins with -" if dashed else ""
-    return f"{message.rstrip('.?')}{hint}. See: {path} --help"
+    message = message.rstrip(".") + hint
+    return f"{message}{'' if message.endswith('?') else '.'} See: {path} --help"

@@ -98,7 +98,7 @@ def verdict(findings: list[Finding]) -> str:
     return ", ".join(words)
 
 
-@app.command(epilog=examples("infinimem recover 7", "infinimem recover 7-9"))
+@app.command(epilog=examples("infinimem recover 42", "infinimem recover 42-43"))
 def recover(
     ctx: typer.Context,
     seqs: Annotated[list[str], typer.Argument(metavar="SEQ...", help="What to bring back; also 12-15+18.")],

@@ -73,7 +73,7 @@ def ending(old: int, new: int) -> list[Scene]:
             "ask", "When is the daily stand-up of Grid Signals?", "-k", "1"]),
         ("… but nothing is ever lost: its words, and what took their place.", ["trace", str(old)]),
         (f"And {new} names its own place and what it replaced.", ["trace", str(new)]),
-        ("Any language.", ["ask", "Wo wohnt Oma Hilde jetzt?", "-k", "1"]),
+        ("In any language.", ["ask", "Wie heißt Ankes Baby?", "-k", "1"]),
         ("What memory does not hold, it does not invent.", ["ask", "Xylophon?"]),
         ("A flush is one transaction, and can be taken back as one.", ["undo"]),
     ]  # fmt: skip
@@ -158,6 +158,17 @@ def say_goodbye(root: Path) -> None:
     out()
     out(f"The copy stays in {root}; remove it when you like. Go on from there:")
     out(f"  cd {quote(str(root))}")
-    out("  infinimem ask 'What colour is the kitchen?'")
-    out("  infinimem read CURRENT")
-    say("Your own memory starts with: infinimem write 'something to remember'")
+    out(f"  {program()} ask 'What colour is the kitchen?'")
+    out(f"  {program()} read CURRENT")
+    say(f"Your own memory starts with: {program()} write 'something to remember'")
+
+
+def program() -> str:
+    """How this infinimem is called from any folder."""
+    from shlex import quote
+    from shutil import which
+
+    if which("infinimem"):
+        return "infinimem"
+    beside = Path(sys.executable).with_name("infinimem")
+    return quote(str(beside)) if beside.exists() else f"{quote(sys.executable)} -m infinimem"

@@ -9,7 +9,7 @@ import typer
 from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
 from infinimem.cli.indexing import shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import count, cut, duration, on_one_line, paint, paragraph, shown, width
+from infinimem.cli.show import cells, count, cut, duration, on_one_line, paint, paragraph, shown, width
 from infinimem.cli.talk import emit, is_terminal, out, say
 from infinimem.errors import BadInput
 
@@ -99,7 +99,10 @@ def evidence_head(piece: Evidence) -> str:
     """`[topic:line] date · source · heading`."""
     about = [piece.time, piece.source, " > ".join(piece.headings), piece.retired]
     words = " · ".join(shown(word) for word in about if word)
-    return f"{paint(shown(f'[{piece.place}]'), 'cyan')} {paint(words, 'dim')}".rstrip()
+    place = shown(f"[{piece.place}]")
+    if is_terminal():
+        words = cut(words, max(24, width() - cells(place) - 1))
+    return f"{paint(place, 'cyan')} {paint(words, 'dim')}".rstrip()
 
 
 def answer_values(answer: Answer) -> dict[str, Any]:
@@ -228,7 +231,7 @@ def print_hits(hits: list[Hit]) -> None:
 
 @app.command(
     epilog=examples(
-        "infinimem grep 'Nord\\w+'", "infinimem grep -i fjord maya-work -C 1", "infinimem grep Fjord --all --json"
+        "infinimem grep 'Nord\\w+'", "infinimem grep -i nordlys maya-work -C 1", "infinimem grep Fjord --all --json"
     )
 )
 def grep(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +26,7 @@ app = command_app()
         "infinimem flush",
         "infinimem flush --if-due",
         "infinimem flush --plan-out plan.yaml && infinimem flush --plan plan.yaml",
+        "infinimem flush --plan-template > task.md",
     )
 )
 def flush(
@@ -37,6 +38,9 @@ def flush(
         str, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file (- prints it) and stop.")
     ] = "",
     plan: Annotated[str, typer.Option(metavar="FILE", help="Carry out a plan, perhaps edited, from a file.")] = "",
+    plan_template: Annotated[
+        bool, typer.Option("--plan-template", help="Print the task of planning it, for a person or an agent.")
+    ] = False,
     no_split: Annotated[bool, typer.Option("--no-split", help="Let large topics be.")] = False,
     no_merge: Annotated[bool, typer.Option("--no-merge", help="Let small topics be.")] = False,
     no_rewrite: Annotated[bool, typer.Option("--no-rewrite", help="Let duplicates stand.")] = False,
@@ -46,6 +50,10 @@ def flush(
     What is not carried out is listed on standard error, nothing of it is lost, and the exit code is 5.
     """
     library = open_library(ctx)
+    if plan_template:
+        template = library.plan_template()
+        emit({"template": template}) if wants_json(ctx) else out(template, end="")
+        return 0
     with progress() as show:
         report = library.flush(
             planner or library.settings.text("flush.planner"),
@@ -80,7 +88,11 @@ def split(
     return report.exit_code
 
 
-@app.command(epilog=examples("infinimem merge maya-work maya-home --into maya --dry-run"))
+@app.command(
+    epilog=examples(
+        "infinimem merge maya-work maya-home --dry-run", "infinimem merge maya-work maya-home --into maya-home"
+    )
+)
 def merge(
     ctx: typer.Context,
     topics: Annotated[
@@ -119,7 +131,8 @@ def undo(ctx: typer.Context, dry_run: DryRun = False) -> int:
     elif dry_run:
         print_diff(report.diff)
     elif report.flushed:
-        out(f"undone: {count(len(report.seqs), 'entry', 'entries')} back in CURRENT")
+        back = f": {count(len(report.seqs), 'entry', 'entries')} back in CURRENT" if report.seqs else ""
+        out(paint(f"undone{back}", "bold"))
         print_lines(report, [])
     say_skipped(report)
     if report.reason and not report.flushed:
@@ -175,7 +188,7 @@ def print_report(report: Report) -> None:
         say(nothing_done(report))
         return
     done = [outcome.step for outcome in report.outcomes if outcome.status == "executed"]
-    lines = [line for step in done for line in story_of(step, report.removed)]
+    lines = stories(done, report.removed)
     if report.seqs:
         places = len({*report.created, *report.changed})
         head = f"flushed {count(len(report.seqs), 'entry', 'entries')} into {count(places, 'topic')}"
@@ -183,7 +196,7 @@ def print_report(report: Report) -> None:
         head = "done"
     out(paint(f"{head} ({duration(report.seconds)})" if report.seconds else head, "bold"))
     print_lines(report, lines)
-    if report.left:
+    if report.left and report.seqs:
         say(f"{count(len(report.left), 'entry stays', 'entries stay')} in CURRENT")
 
 
@@ -227,23 +240,28 @@ def gains(report: Report) -> dict[str, int]:
     return {topic: len(seqs) for topic, seqs in holds.items()}
 
 
-def story_of(step: Step, removed: Collection[str]) -> list[str]:
-    """A step in words; extending and creating show in the list of topics."""
+def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
+    """The steps in words, retirements last; extending and creating show in the list of topics."""
     from infinimem.model import Join, Merge, Retire, Split
     from infinimem.text.signature import render_seqs
 
-    match step:
-        case Split(topic=topic, parts=parts):
-            return [f"split {topic} into {', '.join(part.topic for part in parts)}"]
-        case Merge(topics=topics, into=into):
-            gone = [topic for topic in topics if topic in removed]  # not what this very run had made
-            return [f"merged {', '.join(gone)} into {into}"] if gone else []
-        case Retire(seq=seq, by=by, why=why):
-            return [f"retired {seq}: {why}" + (f" {'of' if why == 'duplicate' else 'by'} {by}" if by else "")]
-        case Join(seqs=seqs):
-            return [f"joined {render_seqs(seqs)}"]
-        case _:
-            return []
+    lines: list[str] = []
+    gone: dict[tuple[str, int], list[int]] = {}
+    for step in steps:
+        match step:
+            case Split(topic=topic, parts=parts):
+                lines.append(f"split {topic} into {', '.join(part.topic for part in parts)}")
+            case Merge(topics=topics, into=into):
+                merged = [topic for topic in topics if topic in removed]  # not what this very run had made
+                lines += [f"merged {', '.join(merged)} into {into}"] if merged else []
+            case Retire(seq=seq, by=by, why=why):
+                gone.setdefault((why, by), []).append(seq)
+            case Join(seqs=seqs):
+                lines.append(f"joined {render_seqs(seqs)}")
+    for (reason, successor), retired in gone.items():
+        link = f" {'of' if reason == 'duplicate' else 'by'} {successor}" if successor else ""
+        lines.append(f"retired {render_seqs(sorted(retired))}: {reason}{link}")
+    return lines
 
 
 def say_skipped(report: Report) -> None:

@@ -148,7 +148,7 @@ def output_schema(name: str) -> Schema:
                 found=truth("false: not in memory"),
                 citations=rows(text(), "topic:line"),
                 evidence=rows(record(**PIECE)),
-                rounds=rows(text()),
+                rounds=rows({"description": "a reader's round and its tool calls"}),
                 stop=text("why the reader stopped"),
                 reader=text(),
                 fallback=truth(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Any, TextIO
 
 from infinimem.errors import StorageFailed
@@ -37,8 +38,9 @@ def out(text: str = "", end: str = "\n") -> None:
 
 def say(text: str) -> None:
     """One line of talk."""
-    if sys.stdout is not None and is_terminal(sys.stderr) and is_terminal():
-        flush(sys.stdout)
+    if sys.stdout is not None:
+        with suppress(OSError):  # said when the data itself is handed over
+            sys.stdout.flush()
     write_to(sys.stderr, text + "\n")
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 app = command_app()
 
+MOST_REPEATS = 5
+"""Repeated entries that are named one by one."""
 Draft = str | dict[str, Any]
 Placed = tuple[str, Draft]
 """An entry and where it was read, for the message that names it."""
@@ -28,7 +30,7 @@ Placed = tuple[str, Draft]
     epilog=examples(
         "infinimem write 'Maya joined Nordlys.' --source user --time 2026-05-01",
         "infinimem write 'The stand-up is at ten now.' --supersedes 12",
-        "git log -3 --format=%s | infinimem write --lines --source tool:git",
+        "printf 'one\\ntwo\\n' | infinimem write --lines --source file:list.txt",
         'echo \'[{"role": "user", "content": "I moved to Bergen."}]\' | infinimem write --chat',
     )
 )
@@ -38,7 +40,7 @@ def write(
         list[str] | None,
         typer.Argument(metavar="[TEXT]...", help="Each an entry; none or - reads standard input."),
     ] = None,
-    source: Annotated[str, typer.Option(help="Who said it: user, AI, a name, file:…, tool:…")] = "",
+    source: Annotated[str, typer.Option(metavar="WHO", help="Who said it: user, AI, a name, file:…, tool:…")] = "",
     time: Annotated[str, typer.Option(metavar="DATE", help="When it happened; may be partial (2026-05).")] = "",
     observed: Annotated[str, typer.Option(metavar="DATE", help="When it was noted, instead of now.")] = "",
     ns: Annotated[str, typer.Option(metavar="NAME", help="Its namespace.")] = "",
@@ -114,19 +116,20 @@ def checked(entries: list[Placed], shared: dict[str, Any], meta: dict[str, str])
 
 def report(ctx: typer.Context, done: "Appended", root: Path, made: bool) -> None:
     """The seqs as data; what is worth knowing as talk."""
+    if wants_json(ctx):
+        repeats = [{"seq": seq, "of": earlier} for seq, earlier in done.repeats]
+        seqs = list(done.seqs)
+        emit({"seqs": seqs, "stored": done.stored, "repeats": repeats, "library": str(root), "created": made})
+    elif done.seqs:
+        out("\n".join(map(str, done.seqs)))
     if made:
         say(f"made a new library; stored in {root}")
     if not done.stored:
         say("this key was written before; nothing was stored again")
-    for seq, earlier in done.repeats:
+    for seq, earlier in done.repeats[:MOST_REPEATS]:
         say(f"{seq} says the same as {earlier}, which is still in CURRENT; the next flush joins them")
-    if wants_json(ctx):
-        repeats = [{"seq": seq, "of": earlier} for seq, earlier in done.repeats]
-        emit({
-            "seqs": list(done.seqs), "stored": done.stored, "repeats": repeats, "library": str(root), "created": made,
-        })  # fmt: skip
-    elif done.seqs:
-        out("\n".join(map(str, done.seqs)))
+    if len(done.repeats) > MOST_REPEATS:
+        say(f"and so do {len(done.repeats) - MOST_REPEATS} more")
 
 
 def warn_of_future(done: "Appended", supersedes: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -186,7 +185,9 @@ def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Docum
         body = document.lines[block.span.start + 1 : block.span.stop]
         deeper = number + 1 < len(document.blocks) and document.blocks[number + 1].level > block.level
         if block.headings == headings and block.level > 1 and not deeper and all(map(is_blank, body)):
-            return edit(document, [(block.span, ())])
+            emptied = edit(document, [(block.span, ())])
+            # an indented heading below would become text of the entry above
+            return emptied if reads_as(emptied, document.entries) else document
     return document
 
 
@@ -199,16 +200,16 @@ def insert_entries(document: Document, heading: str, entries: Sequence[Entry]) -
     ending = ending_of(document.lines)
     lines = [line for entry in entries for line in entry_lines(entry.signature, entry.text, ending)]
     name = as_read(heading)
-    block = block_called(document, name)
-    if block is not None:
-        for at, around in places(document, block, ending):
-            changed = edit(document, [(Span(at, at), [*around[0], *lines, *around[1]])])
+    for wanted in (name,) if name else ("", as_read(title_of(document))):
+        name = wanted
+        block = block_called(document, name)
+        for at, before, after in places(document, block, ending) if block is not None else ():
+            changed = edit(document, [(Span(at, at), [*before, *lines, *after])])
             if reads_as(changed, with_inserted(document, at, entries)):
                 return changed
-        name = name or as_read(title_of(document))
     end = Span(len(document.lines), len(document.lines))
-    before = [] if not document.lines or is_blank(document.lines[-1]) else [ending]
-    changed = edit(document, [(end, [*before, f"## {name}".rstrip(" ") + ending, ending, *lines])])
+    apart = [] if not document.lines or is_blank(document.lines[-1]) else [ending]
+    changed = edit(document, [(end, [*apart, f"## {name}".rstrip(" ") + ending, ending, *lines])])
     return only_if_it_reads(changed, [*document.entries, *entries])
 
 
@@ -231,23 +232,24 @@ def block_called(document: Document, name: str) -> Block | None:
     return named[-1] if named else None
 
 
-def places(document: Document, block: Block, ending: str) -> Iterator[tuple[int, tuple[list[str], list[str]]]]:
+def places(document: Document, block: Block, ending: str) -> Iterator[tuple[int, list[str], list[str]]]:
     """Where entries may go in a block, best first: a line, and what must stand before and after them."""
     inside = [entry for entry in document.entries if block.span.start <= entry.span.start < block.span.stop]
-    end = block.span.stop
-    while end > block.span.start and is_blank(document.lines[end - 1]):
-        end -= 1
-    first = inside[-1].span.stop if inside else end
+    at = block.span.stop
+    while at > block.span.start and is_blank(document.lines[at - 1]):
+        at -= 1
     if inside:
-        yield first, ([], [])
+        last = inside[-1].span.stop
+        yield last, [], []
         # what hangs on the list item above the last entry ends at the margin
-        margin = (at for at in range(first, end) if document.lines[at][0] not in " \t\r\n")
-        yield from ((at, ([], [])) for at in itertools.islice(margin, 1))
-    at = max(first, end)
-    followed = at < len(document.lines) and not is_blank(document.lines[at])
+        margin = next((line for line in range(last, at) if document.lines[line][0] not in " \t\r\n"), 0)
+        if margin:
+            yield margin, [], []
+        at = max(at, last)
     before = [ending] if at else []
-    yield at, (before, [ending] if followed else [])
-    yield at, (before, [ending])
+    followed = at < len(document.lines) and not is_blank(document.lines[at])
+    yield at, before, [ending] if followed else []
+    yield at, before, [ending]
 
 
 def with_inserted(document: Document, at: int, entries: Sequence[Entry]) -> list[Entry]:
@@ -367,21 +369,10 @@ def aux_list(document: Document, key: str) -> list[str]:
 
 def set_aux(document: Document, key: str, value: Any) -> Document:
     """The document with one key of `aux` set; whatever else stands there is kept."""
-    aux = document.header.fields.get("aux")
-    return set_header(document, "aux", render_flow({**(aux if isinstance(aux, Mapping) else {}), key: value}))
-
-
-def render_flow(value: Any) -> str:
-    """A value as one line of YAML."""
-    import yaml
-
-    return (
-        str(
-            yaml.dump(value, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False)
-        )
-        .removesuffix("\n")
-        .removesuffix("\n...")
-    )
+    aux = document.header.fields.get("aux") or {}
+    if not isinstance(aux, Mapping):
+        raise Unreadable(f"{document.path}: `aux` is not a list of `key: value`; make it one, or remove it")
+    return set_header(document, "aux", render_flow({**aux, key: value}))
 
 
 def set_header(document: Document, key: str, rendered: str) -> Document:

@@ -34,13 +34,14 @@ from infinimem.search.sources import (
 from infinimem.text import words
 
 if TYPE_CHECKING:
-    from infinimem.search.rank import Question, Weights
+    from infinimem.search.rank import Candidate, Question, Statistics, Weights
     from infinimem.search.records import Record
     from infinimem.search.shelf import Shelf
 
 __all__ = [
     "CatalogRow",
     "FileState",
+    "Gathered",
     "Index",
     "IndexStats",
     "Parsed",
@@ -73,6 +74,17 @@ class CatalogRow:
     tokens: int
     entries: int
     guest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The candidates for a query and, for context, their neighbours, which may not be eligible."""
+
+    question: Question
+    statistics: Statistics
+    units: tuple[Unit, ...]
+    candidates: tuple[Candidate, ...]
+    eligible: tuple[bool, ...]
 
 
 class TopicMatch(NamedTuple):
@@ -200,10 +212,7 @@ class Index:
             self._base = Shelf.create(self._place)
         self._uncover()
         large = size_of(changes, self._base_rows, reader) > _LARGE_CHANGE
-        try:
-            writer = self._base.writer(LARGE_HEAP if large else SMALL_HEAP)
-        except ValueError as error:
-            raise Busy from error
+        writer = self._base.writer(LARGE_HEAP if large else SMALL_HEAP)
         rows = read_changes(changes, self._base_rows, reader, writer, [self._base])
         generation = max(self._generation + 1, time.time_ns())
         write_rows(self._place, generation, rows)
@@ -257,20 +266,19 @@ class Index:
 
     # Questions
 
-    def search(
-        self,
-        query: str,
-        k: int = 5,
-        filter: Filter = Filter(),
-        weights: Weights | None = None,
-    ) -> list[Hit]:
+    def search(self, query: str, k: int = 5, filter: Filter = Filter()) -> list[Hit]:
         """The best entries, one hit an entry, best first, ties by place; BadInput for a date that is none."""
-        from infinimem.search.rank import Weights, read_question
-
-        question = read_question(query, self.language)
-        if not question.terms or k < 1:
+        if k < 1:
             return []
-        return self._mended(lambda: self._search(question, k, filter, weights or Weights()))
+        return self._mended(lambda: self._choose(self._gather(query, k, filter), k, filter, None))
+
+    def gather(self, query: str, k: int = 5, filter: Filter = Filter()) -> Gathered:
+        """The first half of a search: what `choose` ranks, under one set of weights or many."""
+        return self._mended(lambda: self._gather(query, k, filter))
+
+    def choose(self, gathered: Gathered, k: int, filter: Filter, weights: Weights) -> list[Hit]:
+        """The second half of a search."""
+        return self._mended(lambda: self._choose(gathered, k, filter, weights))
 
     def similar(self, text: str, k: int = 5) -> list[TopicMatch]:
         """The topics whose entries share most with a text, best first; neither CURRENT nor guests."""
@@ -308,25 +316,37 @@ class Index:
         size = sum(file.stat().st_size for file in self._place.iterdir()) if self._base is not None else 0
         return IndexStats(len(self._rows), self._units, self._terms, size, self._over is not None)
 
-    def _search(self, question: Question, k: int, filter: Filter, weights: Weights) -> list[Hit]:
-        from infinimem.search.rank import Statistics, score
+    def _gather(self, query: str, k: int, filter: Filter) -> Gathered:
+        from infinimem.search.rank import REACH, Statistics, read_question
         from infinimem.search.records import looks_back
 
+        question = read_question(query, self.language)
         depth = max(DEPTH, 3 * k)
         matches = [match for shelf in self._shelves for match in shelf.match(question.terms, filter, depth)]
         matches.sort(key=_by_score)
         pool = {_place_of(record.unit): record for _, record in matches[:depth]}
         reachable = _seqs_around(pool.values(), _AROUND)
-        for record in self._records_at(_seqs_around(pool.values(), weights.reach)):
+        for record in self._records_at(_seqs_around(pool.values(), REACH)):
             pool.setdefault(_place_of(record.unit), record)
         fields = ("words", "past") if looks_back(filter) else ("words",)
         holding = {term: self._holding(term, *fields) for term in question.terms}
         statistics = Statistics(self._units, self._terms / max(1, self._units), holding)
-        scores = score(question, [record.candidate for record in pool.values()], statistics, weights)
+        return Gathered(
+            question,
+            statistics,
+            tuple(record.unit for record in pool.values()),
+            tuple(record.candidate for record in pool.values()),
+            tuple(not record.unit.seqs or not reachable.isdisjoint(record.unit.seqs) for record in pool.values()),
+        )
+
+    def _choose(self, gathered: Gathered, k: int, filter: Filter, weights: Weights | None) -> list[Hit]:
+        from infinimem.search.rank import Weights, score
+
+        scores = score(gathered.question, gathered.candidates, gathered.statistics, weights or Weights())
         hits = [
-            Hit(record.unit, value)
-            for record, value in zip(pool.values(), scores, strict=True)
-            if value > 0 and (not record.unit.seqs or not reachable.isdisjoint(record.unit.seqs))
+            Hit(unit, value)
+            for unit, value, eligible in zip(gathered.units, scores, gathered.eligible, strict=True)
+            if value > 0 and eligible
         ]
         allowed = self._allowed(hits, filter)
         return sorted(allowed, key=lambda hit: (-hit.score, hit.unit.path, hit.unit.line))[:k]

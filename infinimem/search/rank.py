@@ -17,6 +17,9 @@ from typing import Any
 
 from infinimem.text.words import fold, query_words
 
+REACH = 3
+"""How many entries before and after one count as its context."""
+
 ROLES = frozenset(("user", "ai", "assistant", "system", "tool", "hand"))
 """Sources that are no names: a question with the word `user` does not ask what the user said."""
 
@@ -34,7 +37,6 @@ class Weights:
     """The weight of the next entries' words."""
     decay: float = 0.5
     """What each further step away leaves of it."""
-    reach: int = 3
     answer: float = 0.5
     """Added to `near` where the entry before asks something."""
     speaker: float = 0.2
@@ -43,7 +45,7 @@ class Weights:
     """Bonus, if the question asks when, for an entry that says when."""
     asking: float = 0.1
     """Penalty for an entry that only asks: a question states nothing."""
-    heading: float = 0.5
+    heading: float = 0.25
     """The weight of the words of the headings above an entry."""
 
 
@@ -121,7 +123,7 @@ def score(
     if not pool or not question.terms:
         return [0.0] * len(pool)
     counts, lengths = _bags(question, pool, weights)
-    around = 2 * weights.near * sum(weights.decay**step for step in range(weights.reach))
+    around = 2 * weights.near * sum(weights.decay**step for step in range(REACH))
     bm25 = _bm25(counts, lengths, statistics, weights, statistics.mean_length * (1 + around))
     scores = (float(value) for value in bm25.get_scores(list(question.terms)))
     return [value * _bonus(question, candidate, weights) for value, candidate in zip(scores, pool, strict=True)]
@@ -187,7 +189,7 @@ def _neighbours(
     if not candidate.seqs:
         return []
     for direction, edge in ((-1, min(candidate.seqs)), (1, max(candidate.seqs))):
-        for step in range(1, weights.reach + 1):
+        for step in range(1, REACH + 1):
             neighbour = at_seq.get(edge + direction * step)
             if neighbour is None or neighbour == at or neighbour in found:
                 continue

@@ -182,6 +182,7 @@ def _was_known(unit: Unit, moment: int) -> bool:
     return ended is not None and ended[0] > moment
 
 
+@lru_cache(4096)
 def _minute(moment: str) -> int:
     """Minutes on a scale that is even enough to tell an hour from a day; -1 if unknown."""
     found = _DATE.match(moment)

@@ -6,7 +6,8 @@ agree on what a word is. It finds candidates; `rank` orders them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tantivy
@@ -40,7 +41,8 @@ class Shelf:
         if folder is None:
             return cls(tantivy.Index(_schema()))
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(tantivy.Index(_schema(), path=str(folder)))
+        with _disk_errors():
+            return cls(tantivy.Index(_schema(), path=str(folder)))
 
     @classmethod
     def open(cls, folder: Path) -> Shelf:
@@ -57,7 +59,7 @@ class Shelf:
         self._masked = [_safe(path) for path in paths]
 
     def writer(self, heap: int) -> Writer:
-        """A writer; ValueError while another process has one."""
+        """A writer; OSError while another process has one, or if the disk refuses."""
         return Writer(self._index, heap)
 
     def generation(self) -> int:
@@ -72,6 +74,8 @@ class Shelf:
 
     def match(self, terms: Sequence[str], filter: Filter, depth: int) -> list[tuple[float, Record]]:
         """The records that share most with the terms, by tantivy's own BM25."""
+        if not terms:
+            return []
         fields = ("words", "above", "past") if looks_back(filter) else ("words", "above")
         clauses = [(Occur.Must, self._any(terms, fields)), *self._narrow(filter)]
         found = self._searcher.search(self._unmasked(clauses), depth, count=False)
@@ -150,7 +154,8 @@ class Writer:
     """Additions and removals that become visible, all at once, with `commit`."""
 
     def __init__(self, index: tantivy.Index, heap: int) -> None:
-        self._writer = index.writer(heap, 1)
+        with _disk_errors():
+            self._writer = index.writer(heap, 1)
 
     def drop(self, path: str) -> None:
         """Remove everything that was read from a file."""
@@ -176,7 +181,8 @@ class Writer:
             if when is not None:
                 document.add_integer("first", when[0])
                 document.add_integer("last", when[1])
-        self._writer.add_document(document)
+        with _disk_errors():
+            self._writer.add_document(document)
 
     def number(self, generation: int) -> None:
         """Let the next commit carry this number."""
@@ -189,11 +195,22 @@ class Writer:
 
     def commit(self) -> None:
         """Make everything since the last commit visible."""
-        self._writer.commit()
+        with _disk_errors():
+            self._writer.commit()
 
     def close(self) -> None:
         """Finish merging small segments and let the next writer in."""
-        self._writer.wait_merging_threads()
+        with _disk_errors():
+            self._writer.wait_merging_threads()
+
+
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    """tantivy gives a ValueError for everything, also for a disk that is full."""
+    try:
+        yield
+    except ValueError as error:
+        raise OSError(f"the index cannot be written: {error}") from error
 
 
 def _schema() -> tantivy.Schema:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from infinimem.model import CURRENT, Block, Document, Entry, Header, Problem, Signature, Span, Unit, topic_of
-from infinimem.text.header import parse_header
+from infinimem.text.header import parse_header, unresolved
 from infinimem.text.lines import (
     BLANK,
     BOM,
+    CONFLICT,
     closing_fence,
     ending_of,
     indent_of,
@@ -26,8 +27,8 @@ from infinimem.text.signature import parse_fields, parse_signature, render_signa
 HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 ITEM = re.compile(r"([ \t]*)[-*+] (?=<)")
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
-CONFLICT = re.compile(r"<<<<<<<(?: |$)|>>>>>>>(?: |$)")
 CONTINUATION = "  "
+FENCED = "`~-*+0123456789"
 
 
 def parse(path: str, content: bytes) -> Document:
@@ -74,14 +75,13 @@ def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
                 trail = [step for step in trail if step[0] < block_level]
                 trail.append((block_level, (match[2] or "").strip()))
                 names = tuple(name for _, name in trail)
-        elif start and start in "`~":
+        elif start and start in "<>" and CONFLICT.match(line):
+            found.append(unresolved(path, at))
+        if start and start in FENCED:
             closing = closing_fence(lines, at)
             if closing >= 0:
                 at = closing + 1
                 continue
-        elif start and start in "<>" and CONFLICT.match(line):
-            message = "a git conflict is not resolved; resolve it, until then the file is left as it is"
-            found.append(Problem(path, at + 1, message, code="conflict"))
         at += 1
     blocks.append(Block(names, block_level, Span(block_start, len(lines))))
     return Document(path, lines, header, tuple(blocks), tuple(entries), tuple(found))
@@ -98,8 +98,8 @@ def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
         return None
     signature, end = parsed
     text = rest[end:]
-    if text and text[0] != " ":
-        # `<seq=1>text`: the paper's files and hand edits omit the space
+    if text and text[0] not in " \t":
+        # `<seq=1>text`: hand edits omit the space
         return signature, text, item[1]
     return signature, text[1:], item[1]
 

@@ -10,7 +10,7 @@ import yaml
 
 from infinimem.errors import Unreadable
 from infinimem.model import Header, Problem, Span
-from infinimem.text.lines import BOM, ending_of, is_blank, undecodable
+from infinimem.text.lines import BOM, CONFLICT, ending_of, is_blank, undecodable
 
 KEY_LINE = re.compile(r"""(?P<key>[^\s#:'"\[\]{}&*!|>%@`,-][^\s:]*|"[^"\\]*"|'[^']*')[ \t]*:(?=\s|$)""")
 SafeLoader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -20,6 +20,14 @@ LARGEST_TREE = 100_000
 
 class NoDuplicates(SafeLoader):  # type: ignore[misc]
     """YAML silently keeps the last of two equal keys; a union merge makes such headers."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """A node's value. For 2026-13-45, `!!int ""` or `!!bool maybe` the reader fails with whatever came up."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, OverflowError, LookupError, AttributeError) as error:
+            what = f"{node.value!r} is not what it looks like: {error}"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
 
 
 def refuse_duplicates(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -63,9 +71,8 @@ def read_yaml(text: str) -> tuple[yaml.Node | None, Any]:
         if "*" in text:
             size_of(node, {})
         return node, loader.construct_document(node)
-    # 2026-13-45, unhashable keys, `!!int ""`, `!!bool maybe`, lone surrogates
-    except (ValueError, OverflowError, TypeError, RecursionError, LookupError, AttributeError) as error:
-        raise yaml.YAMLError(f"a value that is none: {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:  # lone surrogates, unhashable keys, endless aliases
+        raise yaml.YAMLError(str(error)) from error
 
 
 def size_of(node: yaml.Node, known: dict[int, int]) -> int:
@@ -95,6 +102,9 @@ def parse_header(path: str, lines: tuple[str, ...]) -> tuple[Header, tuple[Probl
     odd = undecodable(path, lines[: span.stop])
     if odd:
         return Header(span), odd
+    conflict = next((at for at in range(span.stop) if CONFLICT.match(lines[at])), -1)
+    if conflict >= 0:
+        return Header(span), (unresolved(path, conflict),)
     text = inner_text(lines, span)
     try:
         node, fields = read_yaml(text)
@@ -114,6 +124,12 @@ def parse_header(path: str, lines: tuple[str, ...]) -> tuple[Header, tuple[Probl
         if name.value == "id" and isinstance(value, yaml.ScalarNode):
             named["id"] = value.value
     return Header(span, named), ()
+
+
+def unresolved(path: str, at: int) -> Problem:
+    """The problem of a conflict that git left at line `at`, 0-based."""
+    message = "a git conflict is not resolved; resolve it, until then the file is left as it is"
+    return Problem(path, at + 1, message, code="conflict")
 
 
 def inner_text(lines: tuple[str, ...], span: Span) -> str:

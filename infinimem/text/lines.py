@@ -8,7 +8,8 @@ from infinimem.model import Problem
 
 BOM = "\ufeff"
 BLANK = " \t\r\n"
-FENCE = re.compile(r"([ \t]*)(`{3,}(?=[^`]*$)|~{3,})")
+FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*)(`{3,}(?=[^`]*$)|~{3,})")
+CONFLICT = re.compile(r"(?:<<<<<<<|>>>>>>>)(?=[ \r\n]|$)")
 
 
 def split_lines(content: bytes) -> tuple[str, ...]:
@@ -76,14 +77,14 @@ def width_of(indent: str) -> int:
 def closing_fence(lines: tuple[str, ...], start: int) -> int:
     """The line that closes the code fence opened at `start`, or -1 when it opens none.
 
-    A fence nobody closes is a line of text: otherwise an entry appended after it would vanish into it.
+    It may begin a list item: `- ```` `. A fence nobody closes is a line of text: otherwise an entry appended after it would vanish into it.
     It closes at its own indent (one space more or less at the margin), never by a line of some entry's
     text, which is always indented by two or more; a nested fence ends where its list item ends.
     """
     opening = FENCE.match(lines[start])
     if opening is None:
         return -1
-    width = width_of(opening[1])
+    width = width_of(re.sub(r"[^ \t]", " ", opening[1]))
     marks = opening[2]
     for at in range(start + 1, len(lines)):
         line = lines[at]

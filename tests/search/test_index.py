@@ -113,7 +113,7 @@ def test_entries_of_documents_and_of_the_buffer_are_found_with_their_place(files
     assert (hit.topic, hit.line, hit.seqs) == ("garden", 1, (7,))
     assert found(index, "Bergen ferry")[0] == (50,)
     assert set(found(index, "Bergen")) == {(50,), (43, 44)}
-    assert found(index, "who are Maya's employers?")[0] == (43, 44), "headings are words"
+    assert found(index, "employers") == [(43, 44)], "headings are words"
     assert found(index, "zeppelin") == []
     assert found(index, "") == found(index, "who is it?") == []
 
@@ -451,7 +451,7 @@ def test_readers_never_fail_while_another_process_writes(files: Files) -> None:
 
 
 def test_a_killed_writer_leaves_a_usable_index(files: Files) -> None:
-    for pause in (0.0, 0.003, 0.011, 0.017, 0.029):
+    for pause in (0.0, 0.007, 0.021):
         writer = start_writer(files)
         assert writer.stdout is not None and writer.stdout.readline()
         time.sleep(pause)
@@ -462,3 +462,28 @@ def test_a_killed_writer_leaves_a_usable_index(files: Files) -> None:
         index = files.refresh(Index(files.root))
         assert set(found(index, "Bergen")) == {(50,), (43, 44), (500,)}
         assert not index.stats().in_memory
+
+
+FULL = """
+import resource, sys
+sys.path.insert(0, sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+from tests.search.test_index import Files, Index, found
+from pathlib import Path
+files = Files.__new__(Files)
+files.root, files.read, files.tails = Path(sys.argv[1]), [], []
+index = files.refresh(Index(files.root))
+print(sorted(found(index, "Bergen")), index.locate(7).line, len(index.catalog()), index.stats().in_memory)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 40, 400, 3000])
+def test_a_full_disk_is_searched_in_memory(files: Files, room: int) -> None:
+    here = Path(__file__).parents[2]
+    for round in range(2):
+        command = [sys.executable, "-c", FULL, str(files.root), str(here), str(room)]
+        told = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True).stdout
+        assert told.startswith("[(43, 44), (50,)"), (round, told)
+        files.append("CURRENT.md", {"seqs": [51 + round], "text": "The tram is late."})
+    index = files.refresh(Index(files.root))
+    assert len(index.search("late tram")) == 2 and not index.stats().in_memory

@@ -8,6 +8,7 @@ from tests.text.hostile import files, indents, lines, signatures, texts
 
 from infinimem.model import CURRENT, Document, Entry, Signature, Span
 from infinimem.store.buffer import render_draft
+from infinimem.store.layout import BUFFER_HEAD
 from infinimem.text.document import edit, entry_lines, parse, parse_lines, render
 from infinimem.text.lines import ending_of, join_lines, split_lines
 
@@ -53,8 +54,8 @@ def appended(content: bytes, signature: Signature, text: str) -> bytes:
     """What `write` leaves: the entry after everything else, in the document's own line ending."""
     before = split_lines(content)
     ending = ending_of(before)
-    lead = "" if not content or content.endswith(b"\n") else ending
-    return content + lead.encode() + join_lines(entry_lines(signature, text, ending))
+    lead = ending.encode() if content and not content.endswith(b"\n") else b""
+    return (content or BUFFER_HEAD) + lead + join_lines(entry_lines(signature, text, ending))
 
 
 @given(PATHS, files, signatures, texts)
@@ -62,6 +63,7 @@ def appended(content: bytes, signature: Signature, text: str) -> bytes:
 @example("CURRENT.md", b"```\n", Signature((1,)), "x\n```\ny")
 @example("CURRENT.md", b"---\nid: x\n", Signature((1,)), "x\n---\ny")
 @example("CURRENT.md", b"  ~~~\n", Signature((1,)), "<seq=7> y\n\n\n  ~~~\n")
+@example("CURRENT.md", b"", Signature((1,)), "x\r\ny\r")
 def test_what_is_written_is_read_back_and_changes_no_other_entry(
     path: str, content: bytes, signature: Signature, text: str
 ) -> None:
@@ -69,7 +71,7 @@ def test_what_is_written_is_read_back_and_changes_no_other_entry(
     after = parse(path, appended(content, signature, text))
     assert said(after.entries[-1]) == (signature, text)
     assert after.entries[:-1] == before.entries
-    assert after.header == before.header and after.blocks[:-1] == before.blocks[:-1]
+    assert after.header == before.header and (not content or after.blocks[:-1] == before.blocks[:-1])
     assert {(p.line, p.code) for p in before.problems} == {(p.line, p.code) for p in after.problems}
 
 
