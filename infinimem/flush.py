@@ -61,6 +61,7 @@ from infinimem.text.tokens import estimate
 
 CANDIDATES = 8
 ATTEMPTS = 4
+SUMMARY_LENGTH = 240
 
 
 class Finder(Protocol):
@@ -671,7 +672,7 @@ def finish_documents(run: Run) -> Finished:
     documents: dict[str, Document] = {}
     for topic, ops in run.desk.touched.items():
         document = run.desk.documents[topic]
-        summary = run.desk.summaries.get(topic) or lexical.summarise(title_of(document), document.entries)
+        summary = run.desk.summaries.get(topic) or extract(document)
         documents[topic] = refresh(document, summary, ops, run.now)
     for topic, text in run.desk.summaries.items():
         if topic not in documents and topic in run.desk.documents:
@@ -689,6 +690,14 @@ def finish_documents(run: Run) -> Finished:
     lines += revisions(run)
     lines += [retire_line([step.seq], step.by, step.why, run.now) for step in run.desk.retired]
     return Finished(documents, removed, consumed, tuple(lines))
+
+
+def extract(document: Document) -> str:
+    """A summary in the document's own words; where it would say what no entry says, its first entry's instead."""
+    summary = lexical.summarise(title_of(document), document.entries)
+    if summary and rules.bad_summary(Summarise(document.id, summary), Desk({}, {document.id: document})):
+        summary = " ".join(document.entries[0].text.split())[:SUMMARY_LENGTH] if document.entries else ""
+    return summary
 
 
 def revisions(run: Run) -> list[str]:

@@ -2,28 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
+from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit
-from infinimem.search.index import FileState, Index, Parsed, Tail
+from infinimem.search.index import FileState, Index, Parsed, ReadUnits, Tail
+from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, retired_units
-from infinimem.store.layout import BUFFER, BUFFER_HEAD
+from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import parse, title_of, units
 from infinimem.text.lines import FENCE
 from infinimem.text.tokens import estimate
 
+ATTEMPTS = 5
+Progress = Callable[[str, int, int], None]
+"""Is told a stage, how much of it is done, and how much there is."""
 TITLE_OF_BUFFER = (BUFFER_HEAD.decode().strip("# \n"),)
 
 
-def fresh_index(root: Path, known: Index | None, language: str) -> Index:
-    """The index of a library, brought up to date with its files."""
+def fresh_index(root: Path, known: Index | None, language: str, progress: Progress | None = None) -> Index:
+    """The index of a library, brought up to date with its files as they are between two commits.
+
+    `progress` is told "indexing", how many files have been read, and how many there are.
+    No lock is held while files are read; where a commit went by meanwhile, what it changed is read again.
+    """
     index = known if known is not None and known.language == language else Index(root, language)
-    listing = {path: FileState(*seen) for path, seen in list_files(root).items()}
-    index.refresh(listing, Reader(root).read_units, Reader(root).read_tail)
+    reader = Reader(root)
+    for _ in range(ATTEMPTS):
+        finish_commit(root)
+        seen = commit_mark(root)
+        listing = {path: FileState(*status) for path, status in list_files(root).items()}
+        read_units = counted(reader.read_units, len(listing), progress) if progress else reader.read_units
+        index.refresh(listing, read_units, reader.read_tail)
+        if commit_mark(root) == seen and not (root / MANIFEST).exists():
+            break
     return index
+
+
+def counted(read_units: ReadUnits, total: int, progress: Progress) -> ReadUnits:
+    """A reader of files that tells how many it has read."""
+    numbers = count()
+
+    def read_and_tell(path: str) -> Parsed:
+        progress("indexing", next(numbers), total)
+        return read_units(path)
+
+    return read_and_tell
+
+
+def finish_commit(root: Path) -> None:
+    """Wait for a commit under way, or finish the one that a killed process left."""
+    if (root / MANIFEST).exists():
+        with suppress(StorageFailed), hold(root):  # a read-only library is read as it is
+            pass
+
+
+def commit_mark(root: Path) -> int:
+    """Changes with every commit: its manifest comes and goes in this folder."""
+    try:
+        return (root / STATE).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 class Reader:

@@ -299,11 +299,11 @@ class Library:
 
         return check(self.root, self.clock(), fix=fix)
 
-    def index(self) -> Index:
-        """The index, brought up to date with the files."""
+    def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
+        """The index, brought up to date with the files; `progress` is told how many of them are read."""
         from infinimem.indexing import fresh_index
 
-        self._index = fresh_index(self.root, self._index, self.settings.text("language"))
+        self._index = fresh_index(self.root, self._index, self.settings.text("language"), progress)
         return self._index
 
     def _finder(self) -> Any:

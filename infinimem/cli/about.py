@@ -52,7 +52,7 @@ def config(ctx: typer.Context) -> int:
 def print_settings(rows: list[tuple[str, ...]]) -> None:
     """Columns on a terminal, tabs for a program."""
     if is_terminal():
-        table(rows, (("cyan",), ("bold",), (), ("dim",)))
+        table(rows, ("cyan", "bold", "", "dim"))
         return
     for row in rows:
         out("\t".join(row))
@@ -82,7 +82,7 @@ def schema(
     elif wants_json(ctx):
         emit([{"name": one, "about": about} for one, about in ABOUT.items()])
     elif is_terminal():
-        table([(one, about) for one, about in ABOUT.items()], (("cyan",),))
+        table([(one, about) for one, about in ABOUT.items()], ("cyan", ""))
     else:
         for one, about in ABOUT.items():
             out(f"{one}\t{paint(about, 'dim')}")

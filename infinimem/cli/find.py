@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
-from infinimem.cli.indexing import shown_library
+from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import cells, count, cut, duration, on_one_line, paint, paragraph, shown, width
+from infinimem.cli.show import count, cut, duration, on_one_line, paint, paragraph, shown, width
 from infinimem.cli.talk import emit, is_terminal, out, say
 from infinimem.errors import BadInput
 
@@ -101,8 +101,10 @@ def evidence_head(piece: Evidence) -> str:
     words = " · ".join(shown(word) for word in about if word)
     place = shown(f"[{piece.place}]")
     if is_terminal():
-        words = cut(words, max(24, width() - cells(place) - 1))
-    return f"{paint(place, 'cyan')} {paint(words, 'dim')}".rstrip()
+        from rich.cells import cell_len
+
+        words = cut(words, max(24, width() - cell_len(place) - 1))
+    return f"{paint(place, 'bold cyan')} {paint(words, 'dim')}".rstrip()
 
 
 def answer_values(answer: Answer) -> dict[str, Any]:
@@ -271,9 +273,7 @@ def match_values(match: Match) -> dict[str, Any]:
 
 def highlighter(pattern: str, ignore_case: bool) -> Any:
     """What paints the matches in a line."""
-    from infinimem.cli.show import has_colour
-
-    if not has_colour():
+    if paint("x", "bold") == "x":
         return shown
     from infinimem.grep import compile_pattern
 
@@ -286,7 +286,7 @@ def highlighter(pattern: str, ignore_case: bool) -> Any:
         for match in compiled.finditer(content):
             if match.end() > match.start():
                 pieces.append(content[at : match.start()].decode("utf-8", "replace"))
-                pieces.append(paint(content[match.start() : match.end()].decode("utf-8", "replace"), "bold", "red"))
+                pieces.append(paint(content[match.start() : match.end()].decode("utf-8", "replace"), "bold red"))
                 at = match.end()
         return "".join(pieces) + content[at:].decode("utf-8", "replace")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infinimem.cli.filters import DryRun, topic_ids
-from infinimem.cli.progress import progress
+from infinimem.cli.progress import progress, shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import count, duration, on_one_line, paint, shown
 from infinimem.cli.talk import emit, out, say
@@ -49,7 +49,7 @@ def flush(
 
     What is not carried out is listed on standard error, nothing of it is lost, and the exit code is 5.
     """
-    library = open_library(ctx)
+    library = shown_library(ctx)
     if plan_template:
         template = library.plan_template()
         emit({"template": template}) if wants_json(ctx) else out(template, end="")
@@ -80,7 +80,7 @@ def split(
 ) -> int:
     """Split a topic into two or more by its subjects, whatever its size."""
     refuse_buffer([topic])
-    report = open_library(ctx).split(topic, dry_run=dry_run)
+    report = shown_library(ctx).split(topic, dry_run=dry_run)
     if report.outcomes or wants_json(ctx):
         tell(ctx, report, dry_run=dry_run)
     else:
@@ -105,7 +105,7 @@ def merge(
 ) -> int:
     """Put the entries of several topics into one; the old ids stay findable."""
     refuse_buffer([*topics, into])
-    report = open_library(ctx).merge(topics, into=into, dry_run=dry_run)
+    report = shown_library(ctx).merge(topics, into=into, dry_run=dry_run)
     tell(ctx, report, dry_run=dry_run)
     return report.exit_code
 
@@ -286,14 +286,14 @@ def print_diff(diff: str) -> None:
     if not diff:
         say("nothing would change")
     for line in diff.split("\n")[:-1]:
-        out(paint(shown(line), *diff_style(line)))
+        out(paint(shown(line), diff_style(line)))
 
 
-def diff_style(line: str) -> tuple[str, ...]:
+def diff_style(line: str) -> str:
     """The colour of a diff line."""
     if line.startswith(("+++", "---")):
-        return ("bold",)
-    return {"+": ("green",), "-": ("red",), "@": ("cyan",)}.get(line[:1], ())
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 
 def write_plan(report: Report, name: str) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from infinimem.cli.filters import topic_ids
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import count, duration, on_one_line, pad, paint, paragraph, shown, table
+from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, shown, table
 from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 app = command_app()
 
+NAMES = 9
+"""Columns of the names in `status`."""
 FOLLOWED = 50
 """How far a chain of replacements is followed."""
 
@@ -29,16 +31,13 @@ FOLLOWED = 50
 @app.command(epilog=examples("infinimem status"))
 def status(ctx: typer.Context) -> int:
     """Sizes, ages and health, on one screen."""
-    from infinimem.cli.indexing import shown_library
+    from infinimem.cli.progress import shown_library
 
     now = shown_library(ctx).status()
     if wants_json(ctx):
         emit(status_values(now))
         return 0
-    for name, text in status_lines(now):
-        out(f"{paint(pad(name, 9), 'dim')} {shown(text)}")
-    for problem in now.problems[:5]:
-        out(f"          {paint(shown(str(problem)), 'red')}")
+    print_status(now)
     return 0
 
 
@@ -48,6 +47,20 @@ def status_values(now: Status) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(now, name) for name in names}
     problems = [{"path": one.path, "line": one.line, "message": one.message} for one in now.problems]
     return {"library": now.root, **values, "problems": problems}
+
+
+def print_status(now: Status) -> None:
+    """The state and the first problems: two columns, wrapped on a terminal."""
+    problems = [str(problem) for problem in now.problems[:5]]
+    if is_terminal():
+        from rich.text import Text
+
+        table([*status_lines(now), *(("", Text(shown(problem), "red")) for problem in problems)], ("dim", ""))
+        return
+    for name, text in status_lines(now):
+        out(f"{paint(f'{name:{NAMES}}', 'dim')} {text}")
+    for problem in problems:
+        out(f"{'':{NAMES}} {paint(problem, 'red')}")
 
 
 def status_lines(now: Status) -> list[tuple[str, str]]:
@@ -93,7 +106,7 @@ def catalog(
 
     With words, only the topics that have them in id, title, summary or entries, best first.
     """
-    from infinimem.cli.indexing import shown_library
+    from infinimem.cli.progress import shown_library
 
     library = shown_library(ctx)
     rows = library.catalog()
@@ -152,10 +165,11 @@ def print_rows(rows: list[CatalogRow]) -> None:
         for row in rows:
             out("\t".join((row.topic, str(row.entries), str(row.tokens), on_one_line(row.summary))))
         return
-    texts = [
-        (row.topic, f"{row.entries:>5}", f"{row.tokens:>7,}", on_one_line(row.summary or row.title)) for row in rows
-    ]
-    table(texts, (("cyan",), (), ("dim",)))
+    table(
+        [(row.topic, f"{row.entries:,}", f"{row.tokens:,}", on_one_line(row.summary or row.title)) for row in rows],
+        ("cyan", ">", ">dim", ""),
+        cutting=True,
+    )
 
 
 # read
@@ -224,7 +238,7 @@ def trace(
     seqs: Annotated[list[str], typer.Argument(metavar="SEQ...", help="An entry's number; also 12-15+18.")],
 ) -> int:
     """An entry's story: its words, where it stands, what it replaced and what replaced it."""
-    from infinimem.cli.indexing import shown_library
+    from infinimem.cli.progress import shown_library
     from infinimem.cli.request import seqs_of
 
     wanted = seqs_of(seqs)

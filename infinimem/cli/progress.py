@@ -1,57 +1,74 @@
-"""How far long work has come: one line on standard error, only where a person looks at it."""
+"""How far long work has come: a bar on standard error, only where a person looks at it."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING
 
-from infinimem.cli.show import duration
-from infinimem.cli.talk import flush, is_terminal, write_to
+from infinimem.cli.talk import is_terminal
+
+if TYPE_CHECKING:
+    import typer
+
+    from infinimem.library import Library
 
 Progress = Callable[[str, int, int], None]
+
+LARGE = 2_000_000
+"""Bytes from which on a first index takes long enough to be shown."""
+
+
+def is_watched() -> bool:
+    """Whether someone looks at standard error on a terminal that can redraw a line."""
+    return is_terminal(sys.stderr) and os.environ.get("TERM", "") != "dumb"
 
 
 @contextmanager
 def progress() -> Iterator[Progress]:
     """A callback that shows stage, counts and time left on one line of a terminal, and wipes it at the end."""
-    if not is_terminal(sys.stderr) or os.environ.get("TERM", "") == "dumb":
+    if not is_watched():
         yield lambda stage, done, total: None
         return
-    line = ProgressLine(sys.stderr)
-    try:
-        yield line.show
-    finally:
-        line.clear()
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    plain = bool(os.environ.get("NO_COLOR"))
+    bars = Bars(
+        TextColumn("{task.description}", style="none", markup=False),
+        BarColumn(30),
+        TextColumn("{task.fields[counts]}", style="none", markup=False),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True, color_system=None if plain else "auto"),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+    def show(stage: str, done: int, total: int) -> None:
+        counts = f"{done:,}/{total:,}" if total > 1 else ""
+        if not bars.tasks or bars.tasks[0].description != stage:
+            for old in bars.task_ids:
+                bars.remove_task(old)
+            bars.add_task(stage, total=total if total > 1 else None, completed=done, counts=counts)
+        bars.update(bars.task_ids[0], completed=done, counts=counts)
+
+    with bars:
+        yield show
 
 
-class ProgressLine:
-    """One line that is written over and over, at most ten times a second."""
+def shown_library(ctx: typer.Context) -> Library:
+    """The library that a command is about; making the first index of a large one shows how far it has come."""
+    from infinimem.cli.request import open_library
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.stage = ""
-        self.began = self.drawn = 0.0
+    library = open_library(ctx)
+    if is_watched() and not (library.root / ".infinimem" / "index").exists():
+        from infinimem.store.read import list_files
 
-    def show(self, stage: str, done: int, total: int) -> None:
-        """Draw the state of a stage: `route  12/40  3 s left`."""
-        now = time.monotonic()
-        if stage != self.stage:
-            self.stage, self.began, self.drawn = stage, now, 0.0
-        if now - self.drawn < 0.1:
-            return
-        self.drawn = now
-        counts = f"  {done:,}/{total:,}" if total > 1 else ""
-        passed = now - self.began
-        left = f"  {duration(passed / done * (total - done))} left" if done and passed > 1 else ""
-        write_to(self.stream, f"\r\x1b[K{stage}{counts}{left}")
-        flush(self.stream)
-
-    def clear(self) -> None:
-        """Wipe the line, if one was drawn."""
-        if self.drawn:
-            write_to(self.stream, "\r\x1b[K")
-            flush(self.stream)
+        if sum(seen[0] for seen in list_files(library.root).values()) >= LARGE:
+            with progress() as show:
+                library.index(progress=show)
+    return library

@@ -1,41 +1,71 @@
-"""Text for people: colour, columns and wrapping where a terminal is there, plain text where not."""
+"""Text for people: rich draws it where a person looks; a program gets plain lines, and rich is not imported.
+
+What a user wrote is never read as markup: it reaches rich as finished text only.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
 
 from infinimem.cli.talk import is_terminal, out
 
-CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
 CONTROLS = {
     **{code: 0x2400 + code for code in range(32) if code not in (9, 10)},
     **dict.fromkeys(range(127, 160), 0xFFFD),
 }
 """Control characters in a text, shown instead of obeyed: a note must not repaint someone's terminal."""
+READABLE = 100
+"""Columns beyond which running text is hard to follow."""
 
 
-def has_colour() -> bool:
-    """NO_COLOR, then FORCE_COLOR, then whether standard output is a terminal that can."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR", "0") != "0":
-        return True
-    return is_terminal() and os.environ.get("TERM", "") != "dumb"
+def is_forced() -> bool:
+    """Whether colour is wanted in a pipe, too."""
+    return os.environ.get("FORCE_COLOR", "0") not in ("", "0")
 
 
-def paint(text: str, *names: str) -> str:
-    """The text in colour where standard output shows colour."""
-    if not text or not names or not has_colour():
+@cache
+def console() -> Console:
+    """Standard output as rich sees it: width, and colour as TERM, FORCE_COLOR and above all NO_COLOR say.
+
+    It only renders; `out` writes, so that a closed pipe or a full disk ends every command alike.
+    """
+    from rich.console import Console
+
+    system = None if os.environ.get("NO_COLOR") else "standard" if is_forced() else "auto"
+    return Console(
+        force_terminal=True,
+        color_system=system,  # type: ignore[arg-type]
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def paint(text: str, style: str) -> str:
+    """The text in a style of rich's (`bold cyan`) where standard output shows colour."""
+    if not text or not style or not (is_terminal() or is_forced()) or console().color_system is None:
         return text
-    return f"\x1b[{';'.join(CODES[name] for name in names)}m{text}\x1b[0m"
+    return console().get_style(style).render(text)
+
+
+def draw(what: RenderableType) -> None:
+    """Print what rich lays out."""
+    here = console()
+    with here.capture() as drawn:
+        here.print(what)
+    out(drawn.get(), end="")
 
 
 def width() -> int:
-    """Columns of the terminal, within reason."""
-    from shutil import get_terminal_size
-
-    return max(30, min(get_terminal_size((80, 24)).columns, 200))
+    """Columns of the terminal."""
+    return max(30, console().width)
 
 
 def shown(text: str) -> str:
@@ -48,76 +78,55 @@ def on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def cells(text: str) -> int:
-    """Columns that a text takes: two for a wide character, none for a combining one."""
-    if text.isascii():
-        return len(text)
-    import unicodedata
-
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
-
-
 def cut(text: str, room: int) -> str:
     """The text, or as much of it as fits into `room` columns and an ellipsis."""
-    if cells(text) <= room:
-        return text
-    kept = ""
-    taken = 0
-    for char in text:
-        taken += cells(char)
-        if taken > room - 1:
-            break
-        kept += char
-    return kept.rstrip() + "…"
+    from rich.text import Text
+
+    line = Text(text)
+    line.truncate(room, overflow="ellipsis")
+    return line.plain
 
 
-def pad(text: str, room: int) -> str:
-    """The text with blanks up to `room` columns."""
-    return text + " " * max(0, room - cells(text))
-
-
-def wrap(text: str, room: int) -> list[str]:
+def wrap(text: str, room: int) -> Iterator[str]:
     """The text in lines of at most `room` columns; its own line breaks and indents are kept."""
-    lines: list[str] = []
+    from rich.text import Text
+
     for line in text.split("\n"):
-        indent = line[: len(line) - len(line.lstrip(" "))]
-        pieces = [""]
-        for word in line.split(" "):
-            joined = f"{pieces[-1]} {word}" if pieces[-1].strip() else pieces[-1] + (word or " ")
-            if cells(joined) <= room:
-                pieces[-1] = joined
-                continue
-            if pieces[-1].strip():
-                pieces.append(indent)
-            for char in word:
-                if cells(pieces[-1] + char) > room and pieces[-1].strip():
-                    pieces.append(indent)
-                pieces[-1] += char
-        lines += [piece.rstrip() for piece in pieces]
-    return lines
+        words = line.strip(" ")
+        indent = " " * min(len(line) - len(line.lstrip(" ")), room // 2)
+        for piece in Text(words).wrap(console(), room - len(indent)):
+            yield (indent + piece.plain.strip(" ")).rstrip()
 
 
 def paragraph(text: str, indent: str = "  ") -> str:
     """A user's text under a heading line: wrapped on a terminal, as it is otherwise."""
-    if not is_terminal():
-        return "\n".join(indent + line if line else "" for line in text.split("\n"))
-    return "\n".join(indent + line if line else "" for line in wrap(shown(text), width() - len(indent)))
+    lines: Iterable[str] = text.split("\n")
+    if is_terminal():
+        lines = wrap(shown(text), min(width(), READABLE) - len(indent))
+    return "\n".join(indent + line if line else "" for line in lines)
 
 
-def table(rows: Sequence[tuple[str, ...]], styles: Sequence[tuple[str, ...]] = ()) -> None:
-    """Rows in aligned columns; the last column takes what room a terminal leaves."""
-    if not rows:
-        return
-    widths = [min(40, max(cells(row[at]) for row in rows)) for at in range(len(rows[0]) - 1)]
-    room = width() - sum(widths) - 2 * len(widths)
+def table(rows: Iterable[Sequence[str | Text]], columns: Sequence[str], *, cutting: bool = False) -> None:
+    """Rows on a terminal, a style for each column; `>` before it sets numbers to the right.
+
+    The last column takes the room that is left: it is wrapped, or with `cutting` cut to one line.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for style in columns[:-1]:
+        is_number = style.startswith(">")
+        grid.add_column(
+            style=style.removeprefix(">"),
+            justify="right" if is_number else "left",
+            no_wrap=is_number or cutting,
+            overflow="ellipsis" if cutting else "fold",
+        )
+    grid.add_column(style=columns[-1], no_wrap=cutting, overflow="ellipsis" if cutting else "fold", ratio=1)
     for row in rows:
-        last = shown(row[-1])
-        last = cut(last, max(10, room)) if is_terminal() else last
-        texts = [*(pad(shown(text), wide) for text, wide in zip(row, widths, strict=False)), last]
-        painted = [paint(text, *names) for text, names in zip(texts, (*styles, *[()] * len(texts)), strict=False)]
-        out("  ".join(painted).rstrip())
+        grid.add_row(*(Text(shown(cell)) if isinstance(cell, str) else cell for cell in row))
+    draw(grid)
 
 
 def count(number: int, one: str, many: str = "") -> str:

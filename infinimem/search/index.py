@@ -288,7 +288,7 @@ class Index:
         """Whether none of the words that a question asks about occurs in anything visible."""
         asked = words.content_words(query, self.language) or words.query_words(query, self.language)
         sought = [term for term in asked if not words.is_date_term(term)] or asked
-        return self._mended(lambda: not any(self._holding(term) for term in sought))
+        return self._mended(lambda: not any(self._holding(term, "words", "above") for term in sought))
 
     def locate(self, seq: int) -> Unit | None:
         """Where a seq stands now, alone or in a joined line; None if nowhere visible."""
@@ -329,7 +329,7 @@ class Index:
         for record in self._records_at(_seqs_around(pool.values(), REACH)):
             pool.setdefault(_place_of(record.unit), record)
         fields = ("words", "past") if looks_back(filter) else ("words",)
-        holding = {term: self._holding(term, *fields) for term in question.terms}
+        holding = {term: self._holding(term, *fields) or self._holding(term, "above") for term in question.terms}
         statistics = Statistics(self._units, self._terms / max(1, self._units), holding)
         return Gathered(
             question,

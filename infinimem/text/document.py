@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from infinimem.model import CURRENT, Block, Document, Entry, Header, Problem, Signature, Span, Unit, topic_of
+from infinimem.model import CURRENT, Block, Document, Entry, Header, Signature, Span, Unit, topic_of
 from infinimem.text.header import parse_header, unresolved
 from infinimem.text.lines import (
     BLANK,
     BOM,
     CONFLICT,
+    OpenFences,
     closing_fence,
     ending_of,
     indent_of,
@@ -24,7 +25,7 @@ from infinimem.text.lines import (
 )
 from infinimem.text.signature import parse_fields, parse_signature, render_signature
 
-HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
+HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 ITEM = re.compile(r"([ \t]*)[-*+] (?=<)")
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
 CONTINUATION = "  "
@@ -54,6 +55,7 @@ def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
     names: tuple[str, ...] = ()
     block_start, block_level = header.span.stop, 0
     ending = ending_of(lines)
+    fences: OpenFences = {}
     at = header.span.stop
     while at < len(lines):
         line = lines[at] if at else lines[at].removeprefix(BOM)
@@ -62,29 +64,42 @@ def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
             signed = read_signed(line, ending)
             if signed is not None:
                 signature, first, indent = signed
-                stop, text = read_text(lines, at, first, indent, ending)
+                stop, text = read_text(lines, at, first, indent, ending, fences)
                 entries.append(Entry(topic, signature, text, names, Span(at, stop)))
                 at = stop
                 continue
         elif start == "#":
-            match = HEADING.match(strip_ending(line, ending).rstrip("\r"))
-            if match:
+            level, name = read_heading(line, ending)
+            if level:
                 blocks.append(Block(names, block_level, Span(block_start, at)))
-                block_level = len(match[1])
+                block_level = level
                 block_start = at
-                trail = [step for step in trail if step[0] < block_level]
-                trail.append((block_level, (match[2] or "").strip()))
+                trail = [step for step in trail if step[0] < level]
+                trail.append((level, name))
                 names = tuple(name for _, name in trail)
         elif start and start in "<>" and CONFLICT.match(line):
             found.append(unresolved(path, at))
         if start and start in FENCED:
-            closing = closing_fence(lines, at)
+            closing = closing_fence(lines, at, fences)
             if closing >= 0:
                 at = closing + 1
                 continue
         at += 1
     blocks.append(Block(names, block_level, Span(block_start, len(lines))))
     return Document(path, lines, header, tuple(blocks), tuple(entries), tuple(found))
+
+
+def read_heading(line: str, ending: str) -> tuple[int, str]:
+    """The level and name of a heading; level 0 when the line is none."""
+    text = strip_ending(line, ending).rstrip("\r")
+    match = HEADING.match(text)
+    if match is None:
+        return 0, ""
+    name = text[match.end() :].strip(" \t")
+    unclosed = name.rstrip("#")
+    if unclosed[-1:] in ("", " ", "\t"):
+        name = unclosed
+    return len(match[1]), name.strip()
 
 
 def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
@@ -104,7 +119,9 @@ def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
     return signature, text[1:], item[1]
 
 
-def read_text(lines: tuple[str, ...], at: int, first: str, indent: str, ending: str) -> tuple[int, str]:
+def read_text(
+    lines: tuple[str, ...], at: int, first: str, indent: str, ending: str, fences: OpenFences
+) -> tuple[int, str]:
     """Where the entry that begins at line `at` stops, and its whole text."""
     stop = at + 1
     if stop >= len(lines) or lines[stop][0] not in " \t\r\n":
@@ -120,7 +137,7 @@ def read_text(lines: tuple[str, ...], at: int, first: str, indent: str, ending: 
             if pending or width < own + len(CONTINUATION):
                 pending += 1
                 continue
-        elif width <= own or (width < own + len(CONTINUATION) and begins_block(lines, stop + pending, ending)):
+        elif width <= own or (width < own + len(CONTINUATION) and begins_block(lines, stop + pending, ending, fences)):
             break
         pieces.extend(strip_ending(blank, ending).lstrip(" \t") for blank in lines[stop : stop + pending])
         pieces.append(outdent(strip_ending(line, ending), indent))
@@ -129,9 +146,9 @@ def read_text(lines: tuple[str, ...], at: int, first: str, indent: str, ending: 
     return stop, "\n".join(pieces)
 
 
-def begins_block(lines: tuple[str, ...], at: int, ending: str) -> bool:
+def begins_block(lines: tuple[str, ...], at: int, ending: str, fences: OpenFences) -> bool:
     """Whether a heading or a code fence stands here: one space does not make it part of the item above."""
-    return bool(HEADING.match(strip_ending(lines[at], ending).rstrip("\r"))) or closing_fence(lines, at) >= 0
+    return read_heading(lines[at], ending)[0] > 0 or closing_fence(lines, at, fences) >= 0
 
 
 def outdent(line: str, indent: str) -> str:
@@ -163,6 +180,7 @@ def unsigned_entries(document: Document) -> tuple[Entry, ...]:
     taken = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
     headings = headings_at(document)
     ending = ending_of(document.lines)
+    fences: OpenFences = {}
     found = []
     at = document.header.span.stop
     while at < len(document.lines):
@@ -172,13 +190,13 @@ def unsigned_entries(document: Document) -> tuple[Entry, ...]:
             continue
         bullet = BULLET.match(line)
         if bullet is None:
-            at = max(at, closing_fence(document.lines, at)) + 1
+            at = max(at, closing_fence(document.lines, at, fences)) + 1
             continue
         if line[bullet.end() :].startswith("<event="):
             at += 1
             continue
         first = strip_ending(line[bullet.end() :], ending)
-        stop, text = read_text(document.lines, at, first, "", ending)
+        stop, text = read_text(document.lines, at, first, "", ending, fences)
         if not taken.isdisjoint(range(at, stop)):
             at += 1
             continue

@@ -9,6 +9,7 @@ from infinimem.model import Problem
 BOM = "\ufeff"
 BLANK = " \t\r\n"
 FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*)(`{3,}(?=[^`]*$)|~{3,})")
+MARKER = re.compile(r"[^ \t]")
 CONFLICT = re.compile(r"(?:<<<<<<<|>>>>>>>)(?=[ \r\n]|$)")
 
 
@@ -74,18 +75,26 @@ def width_of(indent: str) -> int:
     return len(indent.expandtabs(4)) if "\t" in indent else len(indent)
 
 
-def closing_fence(lines: tuple[str, ...], start: int) -> int:
+OpenFences = dict[tuple[str, int], tuple[int, int, int]]
+"""For a mark and a width: the last fence found open (its length, its line) and the line that the search reached."""
+
+
+def closing_fence(lines: tuple[str, ...], start: int, known: OpenFences | None = None) -> int:
     """The line that closes the code fence opened at `start`, or -1 when it opens none.
 
-    It may begin a list item: `- ```` `. A fence nobody closes is a line of text: otherwise an entry appended after it would vanish into it.
+    A fence nobody closes is a line of text: otherwise an entry appended after it would vanish into it.
     It closes at its own indent (one space more or less at the margin), never by a line of some entry's
-    text, which is always indented by two or more; a nested fence ends where its list item ends.
+    text, which is always indented by two or more; a nested fence ends where its list item ends. A fence
+    may be the first thing in a list item. One `known` for a whole document keeps many open ones linear.
     """
     opening = FENCE.match(lines[start])
     if opening is None:
         return -1
-    width = width_of(re.sub(r"[^ \t]", " ", opening[1]))
+    width = width_of(MARKER.sub(" ", opening[1]))
     marks = opening[2]
+    length, first, reached = (known or {}).get((marks[0], width), (0, 0, 0))
+    if first <= start < reached and len(marks) >= length:
+        return -1
     for at in range(start + 1, len(lines)):
         line = lines[at]
         stripped = line.strip(BLANK)
@@ -93,7 +102,12 @@ def closing_fence(lines: tuple[str, ...], start: int) -> int:
             continue
         indent = width_of(indent_of(line))
         if width > 1 and indent < width:
-            return -1
+            reached = at
+            break
         if stripped.startswith(marks) and not stripped.strip(marks[0]) and indent <= max(width, 1):
             return at
+    else:
+        reached = len(lines)
+    if known is not None:
+        known[marks[0], width] = (len(marks), start, reached)
     return -1

@@ -123,6 +123,24 @@ def test_kill_at_every_step_of_indexing(base: Path, tmp_path: Path) -> None:
         assert [hit.seqs for hit in Library.open(root).search("staff engineer at Nordlys", 3)] == expected
 
 
+def test_a_reader_never_sees_half_a_commit(base: Path, tmp_path: Path) -> None:
+    """Killed between two renames, the next search finds every entry once: the commit is finished first."""
+    total, _ = steps(base, tmp_path, "flush")
+    half_way = 0
+    for number in range(1, total + 1, EVERY):
+        root = copied(base, tmp_path / "one")
+        drive(number, "kill", "flush", root)
+        if not (root / ".infinimem" / "commit.json").exists():
+            continue
+        half_way += 1
+        hits = Library.open(root, clock=lambda: LATER).search("Brahms Nordlys tiles Flo boxes choir Hilde", 50)
+        seqs = [seq for hit in hits for seq in hit.seqs]
+        assert len(seqs) == len(set(seqs))
+        assert {6, 7, 10} <= set(seqs)
+        assert 1 not in seqs, "superseded"
+    assert half_way > 3
+
+
 @pytest.mark.parametrize("mode", ["full", "readonly"])
 @pytest.mark.parametrize("operation", ["write", "flush", "undo"])
 def test_disk_full_or_read_only_at_every_step(base: Path, tmp_path: Path, operation: str, mode: str) -> None:

@@ -167,8 +167,8 @@ def test_thanks_said_twice_is_not_a_duplicate() -> None:
 
 
 def test_a_title_names_the_subject_not_the_greeting() -> None:
-    assert title_of(CHAT[:5]) == "Ana: clay bowl, kiln, pottery class"
-    assert slug_of(title_of(CHAT[:5]), []) == "ana-clay-bowl-kiln-pottery-class"
+    assert title_of(CHAT[:5]) == "Ana: clay bowl, kiln, glaze"
+    assert slug_of(title_of(CHAT[:5]), []) == "ana-clay-bowl-kiln-glaze"
     assert heading_of(CHAT[:5]).endswith("(2023-05-25)")
 
 

@@ -114,6 +114,7 @@ def test_entries_of_documents_and_of_the_buffer_are_found_with_their_place(files
     assert found(index, "Bergen ferry")[0] == (50,)
     assert set(found(index, "Bergen")) == {(50,), (43, 44)}
     assert found(index, "employers") == [(43, 44)], "headings are words"
+    assert not index.missing("any employers?")
     assert found(index, "zeppelin") == []
     assert found(index, "") == found(index, "who is it?") == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from infinimem.errors import Unreadable
@@ -189,6 +189,7 @@ def test_refreshing_twice_is_refreshing_once(document: Document, heading: str, e
     assert render(parse(again.path, render(again))) == render(again)
 
 
+@settings(max_examples=30)
 @given(ours(), st.integers(1, 45))
 def test_the_update_log_keeps_its_newest_twenty_rows(document: Document, runs: int) -> None:
     before = document.header.fields.get("update_log") or []

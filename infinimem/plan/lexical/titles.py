@@ -130,6 +130,7 @@ class _Evidence:
     """What the texts say about one term: in how many entries it is, how it is used."""
 
     entries: int = 0
+    opening: int = 0  # entries that name it in the first sentence that names anything
     noun: int = 0
     verb: int = 0
     name: int = 0
@@ -230,14 +231,18 @@ def _value(terms: Sequence[str], often: float, known: Mapping[str, _Evidence], w
 
 def _weight(known: _Evidence) -> float:
     use = (1 + known.noun) / (1 + known.noun + 2 * known.verb)
-    return (known.entries + 0.5 * (known.name > 0)) * (0.3 + 0.7 * use)
+    return (known.entries + 0.3 * known.opening + 0.5 * (known.name > 0)) * (0.3 + 0.7 * use)
 
 
 def _evidence(texts: Sequence[Sequence[_Word]]) -> dict[str, _Evidence]:
     known: defaultdict[str, _Evidence] = defaultdict(_Evidence)
     for words in texts:
+        first = next((at for at, word in enumerate(words) if word.term), 0)
+        opening = next((at for at, word in enumerate(words) if at > first and not word.before), len(words))
         for term in {word.term for word in words if word.term}:
             known[term].entries += 1
+        for term in {word.term for word in words[:opening] if word.term}:
+            known[term].opening += 1
         nominal = False
         for word in words:
             if not word.term:
