@@ -75,8 +75,16 @@ class Finder(Protocol):
         """Where a seq is visible."""
         ...
 
+    def expiring(self) -> Sequence[Unit]:
+        """Visible entries that say when they expire."""
+        ...
+
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
+        ...
+
+    def smallest(self, k: int) -> Sequence[str]:
+        """The ids of the smallest topics of ours."""
         ...
 
     def topics(self) -> Collection[str]:
@@ -387,6 +395,7 @@ def plan_lexically(
         route_block(run, block, index, taken, settings)
     progress("update", 0, 1)
     supersede_in_topics(run, index)
+    expire_in_topics(run, index)
     if splitting:
         progress("split", 0, 1)
         split_large(run, taken, settings)
@@ -442,6 +451,16 @@ def expire(run: Run) -> None:
             run.take(Retire(entry.seq, 0, "expired"))
 
 
+def expire_in_topics(run: Run, index: Finder) -> None:
+    """Entries in topics whose `expires` date has passed leave the visible surface."""
+    for unit in index.expiring():
+        until = unit.get("expires")
+        if unit.topic != CURRENT and unit.seqs and until < run.now[: len(until)]:
+            run.load([unit.topic])
+            for seq in unit.seqs:
+                run.take(Retire(seq, 0, "expired"))
+
+
 def route_block(run: Run, block: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
     """Find the document that a block belongs to, or make one."""
     text = "\n".join(entry.text for entry in block)
@@ -480,24 +499,28 @@ def candidate(document: Document, score: float) -> lexical.Candidate:
 
 
 def split_large(run: Run, taken: set[str], settings: Settings) -> None:
-    """Split what has grown over the limit, until nothing is."""
+    """Split what has grown over the limit, until nothing is; let sections that became a subject stand alone."""
     limit = settings.count("split.max_tokens")
     pending = [topic for topic in run.desk.touched if topic in run.desk.documents]
     while pending:
         document = run.desk.documents[pending.pop(0)]
-        if estimate("".join(document.lines[document.header.span.stop :])) <= limit:
+        if not changeable(document):
             continue
-        step = lexical.plan_split(document, limit, taken | set(run.desk.documents))
-        if step is None:
-            continue
-        if run.take(step).status == "executed":
+        names = taken | set(run.desk.documents)
+        if estimate("".join(document.lines[document.header.span.stop :])) > limit:
+            step = lexical.plan_split(document, limit, names)
+        else:
+            step = lexical.plan_promote(document, names)
+        if step is not None and run.take(step).status == "executed":
             taken.update(part.topic for part in step.parts)
+            pending += [part.topic for part in step.parts]
 
 
 def merge_small(run: Run, index: Finder, settings: Settings) -> None:
     """Merge small documents that this run touched with what shares their scope."""
     small = settings.count("merge.max_tokens")
     limit = settings.count("split.max_tokens")
+    smallest = index.smallest(CANDIDATES)
     for topic in list(run.desk.touched):
         document = run.desk.documents.get(topic)
         if document is None or not changeable(document):
@@ -507,10 +530,10 @@ def merge_small(run: Run, index: Finder, settings: Settings) -> None:
             continue
         text = "\n".join(entry.text for entry in document.entries)
         near = {name: score for name, score, _ in index.similar(text, CANDIDATES)}
-        run.load(near)
+        run.load([*near, *smallest])
         others = [
             candidate(run.desk.documents[name], near.get(name, 0.0))
-            for name in dict.fromkeys([*near, *run.desk.touched])
+            for name in dict.fromkeys([*near, *smallest, *run.desk.touched])
             if name != topic and name in run.desk.documents and changeable(run.desk.documents[name])
         ]
         step = lexical.plan_merge(here, others, small, limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,7 +13,7 @@ from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit
 from infinimem.search.index import FileState, Index, Parsed, ReadUnits, Tail
 from infinimem.store.buffer import hold
-from infinimem.store.evidence import event_units, retired_units
+from infinimem.store.evidence import event_units
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import parse, title_of, units
@@ -117,9 +118,7 @@ class Reader:
         for unit in units(document):
             if unit.seqs:
                 yield moved(unit, offset)
-        happened = event_units(document, offset)
-        yield from happened
-        yield from retired_units(self.root, happened)
+        yield from event_units(document, offset)
 
 
 def moved(unit: Unit, lines: int) -> Unit:
@@ -162,6 +161,10 @@ class IndexFinder:
         """Where a seq is visible."""
         return self.index.locate(seq)
 
+    def expiring(self) -> Sequence[Unit]:
+        """Visible entries that say when they expire."""
+        return self.index.expiring()
+
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
         fate = ""
@@ -174,6 +177,11 @@ class IndexFinder:
             elif event in ("unflush", "restore"):
                 fate = "kept"
         return fate
+
+    def smallest(self, k: int) -> Sequence[str]:
+        """The ids of the smallest topics of ours."""
+        rows = [row for row in self.index.catalog() if not row.guest and row.topic != CURRENT]
+        return [row.topic for row in heapq.nsmallest(k, rows, key=lambda row: (row.tokens, row.topic))]
 
     def topics(self) -> Collection[str]:
         """Every topic id."""

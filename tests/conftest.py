@@ -1,4 +1,4 @@
-"""Two settings for every law: some hundreds of examples, the same each time, or with INFINIMEM_NIGHTLY=1 20,000 new ones."""
+"""Two settings for every law: 300 examples, the same each time, or 20,000 new ones with INFINIMEM_NIGHTLY=1."""
 
 from __future__ import annotations
 

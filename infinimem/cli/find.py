@@ -9,7 +9,7 @@ import typer
 from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
 from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import count, cut, duration, on_one_line, paint, paragraph, shown, width
+from infinimem.cli.show import READABLE, count, cut, duration, on_one_line, paint, paragraph, shown, width, wrap
 from infinimem.cli.talk import emit, is_terminal, out, say
 from infinimem.errors import BadInput
 
@@ -215,15 +215,18 @@ def hit_values(hit: Hit) -> dict[str, Any]:
 
 
 def print_hits(hits: list[Hit]) -> None:
-    """Two lines a hit on a terminal, one with tabs for a program."""
+    """The place and two lines of text on a terminal, one line with tabs for a program."""
     for hit in hits:
         place = f"{hit.topic}:{hit.line}"
         about = [hit.time[:10] or hit.unit.observed[:10], hit.source]
         text = on_one_line(hit.text) + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():
             words = " · ".join(shown(word) for word in about if word)
-            out(f"{paint(shown(place), 'cyan')}  {paint(words, 'dim')}")
-            out("  " + cut(shown(text), width() - 2))
+            out(f"{paint(shown(place), 'bold cyan')}  {paint(words, 'dim')}")
+            first, *more = wrap(shown(text), min(width(), READABLE) - 2)
+            out(f"  {first}")
+            if more:
+                out("  " + cut(" ".join(more), min(width(), READABLE) - 2))
         else:
             out("\t".join((place, *about, text)))
 

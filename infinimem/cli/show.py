@@ -23,6 +23,8 @@ CONTROLS = {
 """Control characters in a text, shown instead of obeyed: a note must not repaint someone's terminal."""
 READABLE = 100
 """Columns beyond which running text is hard to follow."""
+OTHERS = 20
+"""Columns that a long id leaves to what stands beside it."""
 
 
 def is_forced() -> bool:
@@ -56,11 +58,12 @@ def paint(text: str, style: str) -> str:
 
 
 def draw(what: RenderableType) -> None:
-    """Print what rich lays out."""
+    """Print what rich lays out, without the blanks that it fills lines with."""
     here = console()
     with here.capture() as drawn:
         here.print(what)
-    out(drawn.get(), end="")
+    for line in drawn.get().splitlines():
+        out(line.rstrip())
 
 
 def width() -> int:
@@ -106,26 +109,29 @@ def paragraph(text: str, indent: str = "  ") -> str:
     return "\n".join(indent + line if line else "" for line in lines)
 
 
-def table(rows: Iterable[Sequence[str | Text]], columns: Sequence[str], *, cutting: bool = False) -> None:
-    """Rows on a terminal, a style for each column; `>` before it sets numbers to the right.
+def table(rows: Iterable[Sequence[str | Text]], styles: Sequence[str], *, cutting: bool = False) -> None:
+    """Rows on a terminal, with a style for each column; `>` before it sets numbers to the right.
 
-    The last column takes the room that is left: it is wrapped, or with `cutting` cut to one line.
+    What does not fit is wrapped; with `cutting`, the last column is cut to one line and the others stay whole.
     """
     from rich.table import Table
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 2, 0, 0))
-    for style in columns[:-1]:
-        is_number = style.startswith(">")
+    for at, style in enumerate(styles, 1):
         grid.add_column(
             style=style.removeprefix(">"),
-            justify="right" if is_number else "left",
-            no_wrap=is_number or cutting,
+            justify="right" if style.startswith(">") else "left",
+            # of columns that may be wrapped rich takes the room it lacks, of the others only in need
+            no_wrap=cutting and at < len(styles),
             overflow="ellipsis" if cutting else "fold",
+            max_width=width() - OTHERS if cutting and at == 1 else None,
         )
-    grid.add_column(style=columns[-1], no_wrap=cutting, overflow="ellipsis" if cutting else "fold", ratio=1)
     for row in rows:
-        grid.add_row(*(Text(shown(cell)) if isinstance(cell, str) else cell for cell in row))
+        cells = [Text(shown(cell)) if isinstance(cell, str) else cell for cell in row]
+        if cutting:
+            cells[-1].no_wrap, cells[-1].overflow = True, "ellipsis"
+        grid.add_row(*cells)
     draw(grid)
 
 

@@ -134,11 +134,7 @@ def first_places(found: Iterable[Entry | None]) -> list[Entry]:
 def join(desk: Desk, step: Join) -> Desk:
     """One line for several waiting entries; what all of them agree on stays in its signature."""
     sources = first_places(desk.buffered(seq) for seq in step.seqs)
-    shared = [
-        pair
-        for pair in sources[0].signature.fields
-        if all(pair in entry.signature.fields for entry in sources)
-    ]
+    shared = [pair for pair in sources[0].signature.fields if all(pair in entry.signature.fields for entry in sources)]
     times = [entry.time for entry in sources if entry.time]
     if times and not any(key == "time" for key, _ in shared):
         shared.insert(0, ("time", max(times)))
@@ -352,9 +348,7 @@ def append_block(target: Document, heading: str, source: Document, span: Span, i
     before = [] if is_blank(target.lines[-1]) else [ending]
     end = Span(len(target.lines), len(target.lines))
     title = f"## {heading}".rstrip(" ") + ending
-    changed = only_if_it_reads(
-        edit(target, [(end, [*before, title, ending, *body])]), [*target.entries, *inside]
-    )
+    changed = only_if_it_reads(edit(target, [(end, [*before, title, ending, *body])]), [*target.entries, *inside])
     if len(changed.blocks) != len(target.blocks) + 1:
         raise Unreadable(f"{target.path}: a code fence is not closed, it would take in {source.path}; close it first")
     return changed
@@ -386,9 +380,7 @@ def is_pinned(document: Document) -> bool:
     return isinstance(aux, Mapping) and bool(aux.get("pinned"))
 
 
-def refresh(
-    document: Document, summary: str, ops: Sequence[tuple[str, tuple[int, ...]]], now: str
-) -> Document:
+def refresh(document: Document, summary: str, ops: Sequence[tuple[str, tuple[int, ...]]], now: str) -> Document:
     """The document with summary, token_count, id and update_log brought up to date."""
     if "summary" in document.header.fields or summary:
         unchanged = str(document.header.fields.get("summary", "")) == summary

@@ -296,6 +296,12 @@ class Index:
 
         return self._mended(lambda: next(iter(self._at_seqs((seq,), VISIBLE)), None))
 
+    def expiring(self) -> list[Unit]:
+        """Every visible entry that says when it expires, by place."""
+        return self._mended(
+            lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("expires")]
+        )
+
     def evidence(self, seq: int) -> list[Unit]:
         """Every line of evidence about a seq, entries and events, by file and line."""
         from infinimem.search.shelf import EVIDENCE

@@ -103,6 +103,14 @@ class Shelf:
         records = [restore(*self._stored(address)) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
+    def with_field(self, key: str) -> list[Record]:
+        """Every visible record that has a signature field of this name, by place."""
+        has_it = Query.regex_query(self._schema, "facts", f"{key}=.*")
+        clauses = [(Occur.Must, has_it), (Occur.Must, self._kind(VISIBLE))]
+        addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
+        records = [restore(*self._stored(address)) for address in addresses]
+        return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
+
     def _narrow(self, filter: Filter) -> list[tuple[Occur, Query]]:
         """What a filter says that tantivy can tell; `records.allows` has the last word."""
         queries = [Query.term_query(self._schema, "facts", _safe(f"{key}={value}")) for key, value in filter.where]

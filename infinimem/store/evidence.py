@@ -141,28 +141,21 @@ def retirement(record: Record) -> Event | None:
 
 
 def event_units(document: Document, offset: int = 0) -> list[Unit]:
-    """The events of an evidence file that concern seqs, as the index keeps them; `offset` lines come before."""
+    """The events of an evidence file that concern seqs, as the index keeps them; `offset` lines come before.
+
+    A retirement names when, why and for whom; the words are those that the index knows of the seq.
+    """
     return [
-        Unit(document.path, event.line, event.line, "", event.seqs, (), event.fields)
+        Unit(
+            document.path,
+            event.line,
+            event.line,
+            "",
+            event.seqs,
+            (),
+            (*event.fields, ("retired_at", event.get("at")), ("retired_by", event.get("by"))),
+            event.get("why", "retired") if event.kind == "retire" else "",
+        )
         for event in events(document.lines, offset + 1)
         if event.seqs
     ]
-
-
-def retired_units(root: Path, happened: Sequence[Unit]) -> list[Unit]:
-    """The words of what some events retired, with why, when and for whom in the fields."""
-    retiring = {seq: event for event in happened if event.get("event") == "retire" for seq in event.seqs}
-    records = read_records(root, retiring)
-    found: list[Unit] = []
-    for seq, event in retiring.items():
-        if not records[seq].entries:
-            continue
-        name, entry = records[seq].entries[-1]
-        fields = (
-            *entry.signature.fields,
-            ("retired_at", event.get("at")),
-            ("retired_by", event.get("by")),
-        )
-        span = entry.span
-        found.append(Unit(name, span.start + 1, span.stop, entry.text, (seq,), (), fields, event.get("why")))
-    return found

@@ -529,7 +529,7 @@ def test_commands_options_and_topics_are_completed(memory: Path) -> None:
 
 def test_a_text_is_cut_by_the_columns_that_it_takes() -> None:
     assert [cut(text, 6) for text in ("abcdef", "abcdefg", "e\u0301" * 6)] == ["abcdef", "abcde…", "e\u0301" * 6]
-    assert cut("東京タワー", 6).rstrip() == "東京 …".replace(" ", "") or cut("東京タワー", 6) == "東京 …"
+    assert cut("東京タワー", 6) == "東京 …"
 
 
 @pytest.mark.parametrize(

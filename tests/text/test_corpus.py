@@ -112,7 +112,11 @@ FILES: dict[str, Expected] = {
         [(4, "encoding")],
         [(3, (1,), "ascii first"), (4, (2,), "Gr\udcfc\udcdfe aus K\udcf6ln"), (5, (3,), "na\udcefve")],
     ),
-    "mixed-endings.md": ("guest", [], [(3, (1,), "unix line"), (4, (2,), "dos line\r\nand more\r"), (7, (3,), "unix again")]),
+    "mixed-endings.md": (
+        "guest",
+        [],
+        [(3, (1,), "unix line"), (4, (2,), "dos line\r\nand more\r"), (7, (3,), "unix again")],
+    ),
     "nested-lists.md": (
         "ours",
         [],
@@ -121,7 +125,11 @@ FILES: dict[str, Expected] = {
             (17, (2,), "star, deep\n- <seq=90> nested text"),
             (21, (3,), "signed child"),
             (23, (4,), "another child"),
-            (27, (5,), "plus at the margin\n\na second paragraph of five\n\n    and code in it\n- <seq=6> one space in"),
+            (
+                27,
+                (5,),
+                "plus at the margin\n\na second paragraph of five\n\n    and code in it\n- <seq=6> one space in",
+            ),
             (33, (7,), "seven\n- <seq=91> one space deeper than seven, so its text"),
         ],
     ),
@@ -188,7 +196,7 @@ def read(name: str) -> Document:
 
 
 def test_every_file_of_the_corpus_is_described() -> None:
-    assert NAMES == sorted(FILES)
+    assert sorted(FILES) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -225,7 +233,9 @@ def test_what_cannot_be_understood_says_where_and_what_to_do(name: str) -> None:
     document = read(name)
     for problem in document.problems:
         assert str(problem).startswith(f"topics/{name}:{problem.line}: ")
-        assert any(remedy in problem.message for remedy in ("correct it", "resolve it", "save it", "end it")), problem.message
+        assert any(remedy in problem.message for remedy in ("correct it", "resolve it", "save it", "end it")), (
+            problem.message
+        )
     if {"front-matter"} & {problem.code for problem in document.problems}:
         with pytest.raises(Unreadable):
             refresh(document, "x", [("add", (1,))], NOW)
@@ -283,4 +293,7 @@ def test_only_plain_bullets_at_the_margin_of_the_buffer_are_ours_to_sign() -> No
 def test_what_stands_in_unreadable_front_matter_can_still_be_found() -> None:
     texts = [unit.text for unit in units(read("broken-front-matter.md"))]
     assert any("Maya: staff engineer: at Nordlys" in text for text in texts)
-    assert any("Grüße aus Köln".encode("latin-1").decode("utf-8", "surrogateescape") in unit.text for unit in units(read("latin-1.md")))
+    assert any(
+        "Grüße aus Köln".encode("latin-1").decode("utf-8", "surrogateescape") in unit.text
+        for unit in units(read("latin-1.md"))
+    )

@@ -37,7 +37,8 @@ headings = st.sampled_from(HEADINGS)
 def drafts(die: Dice, first: int = 5000) -> list[Entry]:
     """Entries that wait in the buffer."""
     return [
-        Entry("CURRENT", replace(die.signature(), seqs=(first + 10 * number,)), die.text()) for number in range(die.randrange(1, 5))
+        Entry("CURRENT", replace(die.signature(), seqs=(first + 10 * number,)), die.text())
+        for number in range(die.randrange(1, 5))
     ]
 
 
@@ -81,7 +82,9 @@ def test_inserting_adds_lines_and_changes_none(document: Document, heading: str,
 
 
 @given(ours(), headings, new_entries)
-def test_a_second_insertion_finds_the_heading_of_the_first(document: Document, heading: str, entries: list[Entry]) -> None:
+def test_a_second_insertion_finds_the_heading_of_the_first(
+    document: Document, heading: str, entries: list[Entry]
+) -> None:
     once = insert_entries(document, heading, entries[:1])
     twice = insert_entries(once, heading, [replace(entries[0], signature=Signature((9000,)))])
     made = {entry.seq: entry.headings for entry in twice.entries}
@@ -90,7 +93,9 @@ def test_a_second_insertion_finds_the_heading_of_the_first(document: Document, h
 
 
 @given(ours(), headings, new_entries, st.booleans())
-def test_retiring_takes_away_the_lines_of_one_entry(document: Document, heading: str, entries: list[Entry], joined: bool) -> None:
+def test_retiring_takes_away_the_lines_of_one_entry(
+    document: Document, heading: str, entries: list[Entry], joined: bool
+) -> None:
     if joined:
         line = replace(entries[0], signature=Signature(tuple(range(7000, 7003)), entries[0].signature.fields))
         entries = [line, *entries[1:]]
@@ -111,7 +116,9 @@ def test_retiring_takes_away_the_lines_of_one_entry(document: Document, heading:
 def parted(document: Document, die: Dice) -> Split | None:
     """Some exact partition of a document's entries into two or three."""
     seqs = [entry.seq for entry in document.entries]
-    if len(seqs) < 2 or len({seq for entry in document.entries for seq in entry.seqs}) < sum(len(e.seqs) for e in document.entries):
+    if len(seqs) < 2 or len({seq for entry in document.entries for seq in entry.seqs}) < sum(
+        len(e.seqs) for e in document.entries
+    ):
         return None
     groups: list[list[int]] = [[], [], []]
     for seq in seqs:
@@ -142,7 +149,9 @@ def test_a_split_is_an_exact_partition(document: Document, heading: str, entries
 
 
 @given(ours("a", 1000), ours("b", 2000), new_entries)
-def test_a_merge_is_the_union_and_keeps_what_people_wrote(target: Document, source: Document, entries: list[Entry]) -> None:
+def test_a_merge_is_the_union_and_keeps_what_people_wrote(
+    target: Document, source: Document, entries: list[Entry]
+) -> None:
     source = insert_entries(source, "A", entries)
     desk = Desk({}, {"a": target, "b": source})
     step = Merge(("a", "b"), "a", "Both")
@@ -150,13 +159,15 @@ def test_a_merge_is_the_union_and_keeps_what_people_wrote(target: Document, sour
     try:
         done = apply(desk, step, NOW)
     except Unreadable:
-        assert any(line.lstrip(" \t-1.>").startswith(("```", "~~~")) for line in target.lines), "only an open fence may refuse it"
+        assert any(line.lstrip(" \t-1.>").startswith(("```", "~~~")) for line in target.lines), (
+            "only an open fence may refuse it"
+        )
         return
     after = done.documents["a"]
     assert list(done.documents) == ["a"] and done.removed == ("b",) and aux_list(after, "merged_from") == ["b"]
     assert Counter(map(repr, said(after.entries))) == Counter(map(repr, [*said(target.entries), *said(source.entries)]))
     body = words_of(after)
-    assert without(body, [line for line in words_of(target)[target.header.span.stop :]])
+    assert without(body, words_of(target)[target.header.span.stop :])
     for line in prose(source):
         assert line in body
     assert Counter(prose(after)) >= Counter(prose(target)) + Counter(prose(source))
@@ -176,7 +187,9 @@ def test_absorbing_keeps_each_block_of_the_source_in_order(target: Document, sou
 
 
 @given(ours(), headings, new_entries, st.sampled_from(("", "A summary: with `marks`", "日本 # x", "0123")))
-def test_refreshing_twice_is_refreshing_once(document: Document, heading: str, entries: list[Entry], summary: str) -> None:
+def test_refreshing_twice_is_refreshing_once(
+    document: Document, heading: str, entries: list[Entry], summary: str
+) -> None:
     document = insert_entries(document, heading, entries)
     once = refresh(document, summary, [("add", (1, 2)), ("add", (3,))], NOW)
     assert once.lines[once.header.span.stop :] == document.lines[document.header.span.stop :]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.text.hostile import files, indents, lines, signatures, texts
 
 from infinimem.model import CURRENT, Document, Entry, Signature, Span
 from infinimem.store.buffer import render_draft
 from infinimem.store.layout import BUFFER_HEAD
 from infinimem.text.document import edit, entry_lines, parse, parse_lines, render
 from infinimem.text.lines import ending_of, join_lines, split_lines
+from tests.text.hostile import files, indents, lines, signatures, texts
 
 PATHS = st.sampled_from(("CURRENT.md", "topics/a.md", "topics/x/y.md"))
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import difflib
 import math
-import os
 
 import pytest
 import yaml
-from tests.text.hostile import NAMES, VALUES, Dice, careful_header, careful_headers, dice, endings, messy_headers
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from infinimem.errors import Unreadable
 from infinimem.text.header import load_yaml, parse_header, render_scalar, set_key
 from infinimem.text.lines import split_lines
+from tests.text.hostile import NAMES, VALUES, Dice, careful_header, careful_headers, dice, endings, messy_headers
 
 OURS = ("id", "summary", "token_count", "created_time", "update_log", "aux")
-NEW_VALUES = ("7", "''", "a-b", "'12'", "{}", "{merged_from: [x, y], pinned: true}", "\n- {time: 2026-05-02, op: add, seq: 1-3}\n- {op: b}", "[]")
+NEW_VALUES = (
+    "7",
+    "''",
+    "a-b",
+    "'12'",
+    "{}",
+    "[]",
+    "{merged_from: [x, y], pinned: true}",
+    "\n- {op: add, seq: 1-3}\n- {op: b}",
+)
 
 keys = st.sampled_from(OURS)
 new_values = st.sampled_from(NEW_VALUES)
@@ -32,6 +40,11 @@ def file_of(inner: str, ending: str = "lf") -> tuple[str, ...]:
 def meaning(lines: tuple[str, ...]) -> dict[str, str]:
     """What a header says, in a form that compares (.nan is not .nan)."""
     return {key: repr(value) for key, value in parse_header("a.md", lines)[0].fields.items()}
+
+
+def shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many lines two files begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def changed_lines(before: tuple[str, ...], after: tuple[str, ...]) -> list[str]:
@@ -50,8 +63,8 @@ def test_setting_a_key_changes_nothing_else_or_is_refused(inner: str, key: str, 
     assert says.pop(key) == meaning(file_of(f"{key}: {rendered}\n"))[key]
     said.pop(key, None)
     assert says == said and list(says) == list(said)
-    above = len(os.path.commonprefix([before, after]))
-    below = len(os.path.commonprefix([before[above:][::-1], after[above:][::-1]]))
+    above = shared(before, after)
+    below = shared(before[above:][::-1], after[above:][::-1])
     own = set_key("a.md", file_of("", ending), key, rendered)[1:-4]
     assert "".join(after[above : len(after) - below]) in "".join(own), "only the key's own lines are new"
     assert not parse_header("a.md", after)[1]
@@ -74,7 +87,8 @@ def test_a_key_on_lines_of_its_own_can_always_be_set(die: Dice, key: str, render
 @pytest.mark.parametrize("name", NAMES)
 def test_any_neighbour_survives_an_edit(name: str, value: str) -> None:
     colon = ":" if value.startswith("\n") or not value else ": "
-    inner = f"aux: {{}}\n{name}{colon}{value}\nsummary: x\n" if name not in ("aux", "summary") else "aux: {}\nsummary: x\n"
+    neighbour = "" if name in ("aux", "summary") else f"{name}{colon}{value}\n"
+    inner = f"aux: {{}}\n{neighbour}summary: x\n"
     before = file_of(inner)
     if parse_header("a.md", before)[1]:
         return
@@ -113,7 +127,10 @@ def test_reading_any_header_never_fails(inner: str) -> None:
     parse_header("a.md", file_of(inner + "\n"))
 
 
-@pytest.mark.parametrize("inner", ['a: !!int ""', 'a: !!float ""', "a: !!bool maybe", "a: !!timestamp x", "a: !!binary é", "a: =", "? [a]\n: b"])
+@pytest.mark.parametrize(
+    "inner",
+    ['a: !!int ""', 'a: !!float ""', "a: !!bool maybe", "a: !!timestamp x", "a: !!binary é", "a: =", "? [a]\n: b"],
+)
 def test_yaml_that_its_own_reader_stumbles_over_is_a_problem_not_a_crash(inner: str) -> None:
     _, problems = parse_header("a.md", file_of(f"id: a\n{inner}\n"))
     assert [problem.code for problem in problems] == ["front-matter"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.text.hostile import Dice, dice, phrases, signatures, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from infinimem.text.signature import (
     with_field,
     without_field,
 )
+from tests.text.hostile import Dice, dice, phrases, signatures, texts
 
 
 @given(signatures, texts)
@@ -55,8 +55,10 @@ def test_a_range_of_ten_thousand_is_one(count: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0", "a", "1-", "-1", "5-3", "1--2", "1+", "1++2", "1,2", "1 2", " 1", "1-10002", "1-999999999999999999", "1+1", "1-3+2"]
-    + ["1" * 19, "１２", "٣", "1²", "1e3", "0x1f", "+1", "1_0", "1\n"],
+    [
+        "", "0", "a", "1-", "-1", "5-3", "1--2", "1+", "1++2", "1,2", "1 2", " 1", "1-10002", "1-999999999999999999",
+        "1+1", "1-3+2", "1" * 19, "１２", "٣", "1²", "1e3", "0x1f", "+1", "1_0", "1\n",
+    ],
 )  # fmt: skip
 def test_what_is_no_seq_is_none(text: str) -> None:
     assert parse_seqs(text) == ()
@@ -64,7 +66,8 @@ def test_what_is_no_seq_is_none(text: str) -> None:
 
 @given(phrases)
 def test_reading_any_text_as_a_signature_never_fails(text: str) -> None:
-    for candidate in (text, f"<{text}>", f"<seq={text}>", f"<seq=1, {text}>", f'<seq=1, a="{text}">', f"<seq=1, a={text}>"):
+    for frame in ("{}", "<{}>", "<seq={}>", "<seq=1, {}>", '<seq=1, a="{}">', "<seq=1, a={}>"):
+        candidate = frame.replace("{}", text)
         found = parse_signature(candidate)
         if found is not None:
             assert parse_signature(render_signature(found[0])) == (found[0], len(render_signature(found[0])))
@@ -101,9 +104,12 @@ def test_signatures_that_people_and_programs_write(line: str, fields: tuple[tupl
 
 @pytest.mark.parametrize(
     "line",
-    ["- <seq=1-20000> x", "- <seq=0> x", "- <seq=> x", "- <seq=4-2> x", "- <seq =1> x", "- < seq=1> x", "- <seq=1 > x", "- <seq=1",]
-    + ["-<seq=1> x", "- seq=1 x", "1. <seq=1> x", "> - <seq=1> x", "- <time=2026> x", "- <seq=1, seq=2> x", "- <seq=1,,a=b> x"]
-    + ['- <seq=1, a="b> x', "- <seq=1,  a=b> x", "- <seq=1; a=b> x", "- <event=retire, seq=1> x", "- text <seq=1> x", "- <seq=１> x"],
+    [
+        "- <seq=1-20000> x", "- <seq=0> x", "- <seq=> x", "- <seq=4-2> x", "- <seq =1> x", "- < seq=1> x",
+        "- <seq=1 > x", "- <seq=1", "-<seq=1> x", "- seq=1 x", "1. <seq=1> x", "> - <seq=1> x", "- <time=2026> x",
+        "- <seq=1, seq=2> x", "- <seq=1,,a=b> x", '- <seq=1, a="b> x', "- <seq=1,  a=b> x", "- <seq=1; a=b> x",
+        "- <event=retire, seq=1> x", "- text <seq=1> x", "- <seq=１> x",
+    ],
 )  # fmt: skip
 def test_what_is_no_entry_is_prose(line: str) -> None:
     document = parse("topics/a.md", f"{line}\n".encode())

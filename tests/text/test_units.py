@@ -11,7 +11,7 @@ from infinimem.flush import sign
 from infinimem.model import Document
 from infinimem.text.document import parse, units, unsigned_entries
 from infinimem.text.tokens import estimate
-from tests.text.hostile import dice, files, lines, ours, texts
+from tests.text.hostile import Dice, dice, files, lines, ours, texts
 
 PATHS = st.sampled_from(("CURRENT.md", "topics/a.md"))
 SIGNED = re.compile(r"[-*+] <seq=(?P<seq>\d+), source=hand, observed=2026-05-01T00:00:00Z> (?P<body>.*)", re.DOTALL)
@@ -51,7 +51,10 @@ def test_a_comment_in_code_is_no_heading() -> None:
     assert "# install it" in unit.text and unit.headings == ("Title",)
 
 
-@given(st.one_of(st.lists(lines, max_size=14).map(lambda body: parse("CURRENT.md", "".join(f"{x}\n" for x in body).encode())), ours()))
+typed = st.lists(lines, max_size=14).map(lambda body: parse("CURRENT.md", "".join(f"{x}\n" for x in body).encode()))
+
+
+@given(typed | ours())
 def test_signing_changes_only_the_heads_of_plain_bullets(document: Document) -> None:
     loose = unsigned_entries(document)
     signed, seqs = sign(document, loose, 5000, "2026-05-01T00:00:00Z")
@@ -64,7 +67,7 @@ def test_signing_changes_only_the_heads_of_plain_bullets(document: Document) -> 
         match = SIGNED.fullmatch(new)
         assert match and int(match["seq"]) == heads[at]
         assert old[1:].lstrip(" \t") == match["body"]
-    mine = {seq: entry for seq, entry in zip(seqs, loose, strict=True)}
+    mine = dict(zip(seqs, loose, strict=True))
     assert {entry.seq: (entry.text, entry.span) for entry in signed.entries if entry.seq in mine} == {
         seq: (entry.text, entry.span) for seq, entry in mine.items()
     }
@@ -87,7 +90,7 @@ def test_tokens_grow_with_the_text(one: str, more: str) -> None:
 
 
 @given(dice)
-def test_tokens_are_never_far_below_a_quarter_of_the_bytes(die: st.DataObject) -> None:
+def test_tokens_are_never_far_below_a_quarter_of_the_bytes(die: Dice) -> None:
     text = die.text()
     assert estimate(text) >= round(len(text.encode()) / 4)
     assert estimate("") == 0
