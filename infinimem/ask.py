@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock_time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from infinimem.model import Filter, Hit, Span, Usage
@@ -55,7 +55,7 @@ class Answer:
     stop: str = ""
     reader: str = "bm25"
     fallback: bool = False
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:

@@ -137,7 +137,7 @@ def check_files(survey: Survey) -> None:
         survey.findings.append(Finding(problem))
     kept = survey.root / KEPT
     for path in sorted(kept.iterdir()) if kept.is_dir() else ():
-        message = "a version that another program saved in the moment of a flush; take from it what you miss, then delete it"
+        message = "another program saved this in the moment of a flush; take from it what you miss, then delete it"
         survey.say(path.relative_to(survey.root).as_posix(), 0, message, "kept", fixable=False)
 
 
@@ -348,7 +348,7 @@ def check_log(survey: Survey) -> None:
         if there.isdisjoint(entry.seqs):
             first = entry.text.split("\n", 1)[0][:60]
             seqs = render_seqs(entry.seqs)
-            message = f"seq {seqs} was written but is gone from {BUFFER} ({first}); bring it back: infinimem recover {seqs}"
+            message = f"seq {seqs} was written but is gone ({first}); bring it back: infinimem recover {seqs}"
             survey.say(BUFFER, 0, message, "lost", fixable=False)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import BinaryIO
 
 from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit
@@ -21,6 +22,9 @@ from infinimem.text.lines import FENCE
 from infinimem.text.tokens import estimate
 
 ATTEMPTS = 5
+PIECE = 4 << 20
+"""Bytes of evidence that are read at once."""
+
 Progress = Callable[[str, int, int], None]
 """Is told a stage, how much of it is done, and how much there is."""
 TITLE_OF_BUFFER = (BUFFER_HEAD.decode().strip("# \n"),)
@@ -78,12 +82,14 @@ class Reader:
         self.root = root
 
     def read_units(self, path: str) -> Parsed:
-        """A whole file."""
+        """A whole file; of evidence no more than its first piece, from which `read_tail` goes on."""
+        if path.startswith("evidence/"):
+            piece = self.read_tail(path, 0, 1)
+            assert piece is not None
+            return Parsed(piece.units, end=piece.end, next_line=piece.next_line)
         file = read_file(self.root, path)
         document = file.document
         size = sum(len(line.encode("utf-8", "surrogateescape")) for line in document.lines)
-        if path.startswith("evidence/"):
-            return Parsed(self.evidence(document), digest=file.digest, end=size, next_line=len(document.lines) + 1)
         summary = document.header.fields.get("summary")
         return Parsed(
             found_in(document),
@@ -98,15 +104,18 @@ class Reader:
 
     def read_tail(self, path: str, offset: int, next_line: int) -> Tail | None:
         """What was appended to CURRENT or to evidence; None where the whole file has to be read again."""
+        is_evidence = path.startswith("evidence/")
         with (self.root / path).open("rb") as file:
             file.seek(offset)
-            content = file.read()
+            content = file.read(PIECE if is_evidence else -1)
+            if len(content) == PIECE:
+                content = whole_items(content + file.readline(), file)
         document = parse(path, content)
-        if document.header.span.stop:
+        if document.header.span.stop and not is_evidence:
             return None
         grown = offset + len(content)
         line = next_line - 1 + len(document.lines)
-        if path.startswith("evidence/"):
+        if is_evidence:
             return Tail(self.evidence(document, next_line - 1), grown, line + 1)
         if not can_grow(document) or any(content.startswith(mark) for mark in (b" ", b"\t")):
             return None
@@ -119,6 +128,18 @@ class Reader:
             if unit.seqs:
                 yield moved(unit, offset)
         yield from event_units(document, offset)
+
+
+def whole_items(content: bytes, file: BinaryIO) -> bytes:
+    """A piece of a file, read on until the next list item begins, so that no entry is cut in two."""
+    pieces = [content]
+    while True:
+        at = file.tell()
+        line = file.readline()
+        if not line or line.startswith((b"- ", b"#")):
+            file.seek(at)
+            return b"".join(pieces)
+        pieces.append(line)
 
 
 def moved(unit: Unit, lines: int) -> Unit:

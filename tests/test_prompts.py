@@ -26,7 +26,8 @@ def test_the_template_answered_by_hand_is_a_flush(tmp_path: Path) -> None:
     template = library.plan_template()
     assert 'seqs: "1-2"' in template
     assert template.count("\n~~~\n") == 4, "an entry cannot close the fence"
-    answer = "plan: 1\nbuffer: {seqs: 1-2}\nsteps:\n- create: {topic: maya, title: Maya}\n- extend: {topic: maya, seqs: 1-2}\n"
+    steps = "- create: {topic: maya, title: Maya}\n- extend: {topic: maya, seqs: 1-2}\n"
+    answer = f"plan: 1\nbuffer: {{seqs: 1-2}}\nsteps:\n{steps}"
     (tmp_path / "plan.yaml").write_text(answer)
     assert library.flush(plan=tmp_path / "plan.yaml").seqs == (1, 2)
 

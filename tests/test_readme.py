@@ -48,8 +48,7 @@ def test_the_console_blocks_print_what_they_show(tmp_path: Path) -> None:
             continue
         done = subprocess.run(
             ["sh", "-c", exports + command],
-            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, check=False,
+            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )
         both = (done.stdout + done.stderr, done.stderr + done.stdout)
         assert any(matches(shown, text) for text in both), f"$ {command}\n{both[0]}\nshown:\n" + "\n".join(shown)

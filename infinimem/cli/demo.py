@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from infinimem.cli.request import command_app, examples, wants_json
-from infinimem.cli.show import paint
+from infinimem.cli.show import paint, paragraph
 from infinimem.cli.talk import emit, flush, out, say
 
 if TYPE_CHECKING:
@@ -41,7 +41,11 @@ def demo(ctx: typer.Context) -> int:
     old = seq_to_replace(library)
     quiet = wants_json(ctx)
     if not quiet:
-        out(f"A copy of the sample library is in {root}: eight months of one invented life, in plain text.")
+        out(
+            paragraph(
+                f"A copy of the sample library is in {root}: eight months of one invented life, in plain text.", ""
+            )
+        )
     steps = [run(root, scene, quiet) for scene in opening(old)]
     new = newest_seq(library)
     steps += [run(root, scene, quiet) for scene in ending(old, new)]
@@ -87,7 +91,7 @@ def run(root: Path, scene: Scene, quiet: bool) -> dict[str, Any]:
     command = f"infinimem {join(arguments)}"
     if not quiet:
         out()
-        out(paint(f"# {caption}", "dim"))
+        out(paint(paragraph(caption, "# "), "dim"))
         out(paint(f"$ {command}", "bold"))
         flush(sys.stdout)
     environment = {name: value for name, value in os.environ.items() if name != "INFINIMEM_LIBRARY"}
@@ -156,7 +160,7 @@ def say_goodbye(root: Path) -> None:
     from shlex import quote
 
     out()
-    out(f"The copy stays in {root}; remove it when you like. Go on from there:")
+    out(paragraph(f"The copy stays in {root}; remove it when you like. Go on from there:", ""))
     out(f"  cd {quote(str(root))}")
     out(f"  {program()} ask 'What colour is the kitchen?'")
     out(f"  {program()} read CURRENT")

@@ -10,8 +10,8 @@ import typer
 from infinimem.cli.filters import DryRun, topic_ids
 from infinimem.cli.progress import progress, shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import count, duration, on_one_line, paint, shown
-from infinimem.cli.talk import emit, out, say
+from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, shown, table
+from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
     from infinimem.flush import Report
@@ -210,13 +210,27 @@ def nothing_done(report: Report) -> str:
 def print_lines(report: Report, lines: list[str]) -> None:
     """The topics that changed, then the steps worth telling."""
     gained = gains(report)
+    rows = []
     for topic in (*report.created, *report.changed, *report.removed):
         mark = "new" if topic in report.created else "removed" if topic in report.removed else ""
-        plus = f"+{gained[topic]}" if gained.get(topic) else ""
-        words = "  ".join(word for word in (plus, paint(mark, "red" if mark == "removed" else "green")) if word)
-        out(f"  {paint(shown(topic), 'cyan')}  {words}".rstrip())
+        rows.append((topic, f"+{gained[topic]}" if gained.get(topic) else "", mark))
+    print_changes(rows)
     for line in lines:
-        out(f"  {line}")
+        out(paragraph(line, hang="  "))
+
+
+def print_changes(rows: list[tuple[str, str, str]]) -> None:
+    """Topics, what they gained and what became of them: in columns on a terminal."""
+    colours = {"new": "green", "removed": "red"}
+    if is_terminal():
+        from rich.text import Text
+
+        marked = [(f"  {topic}", plus, Text(mark, colours.get(mark, ""))) for topic, plus, mark in rows]
+        table(marked, ("cyan", ">", ""), cutting=True)
+        return
+    for topic, plus, mark in rows:
+        words = "  ".join(word for word in (plus, paint(mark, colours.get(mark, ""))) if word)
+        out(f"  {paint(topic, 'cyan')}  {words}".rstrip())
 
 
 def gains(report: Report) -> dict[str, int]:

@@ -298,9 +298,19 @@ def tell_story(library: Library, story: Trace) -> None:
         kind = f"revision {rev} in" if rev else "verbatim in"
         out(f"{kind} {paint(f'{path}:{entry.span.start + 1}', 'cyan')}")
     for old in story.replaced:
-        out(f"replaced {old}: {gist(library, old)}")
+        tell_other(f"replaced {old}", *gist(library, old))
     for by in successors(library, story):
-        out(f"replaced by {by.seq}: {gist_of(by)}")
+        tell_other(f"replaced by {by.seq}", *gist_of(by))
+
+
+def tell_other(relation: str, words: str, place: str) -> None:
+    """An entry that this one has to do with: on one line, or wrapped on a terminal."""
+    where = paint(shown(f"[{place}]"), "cyan") if place else ""
+    if is_terminal():
+        out(f"{relation} {where}".rstrip())
+        out(paragraph(words))
+    else:
+        out(f"{relation}: {words} {where}".rstrip())
 
 
 def words_of(story: Trace) -> tuple[tuple[tuple[str, str], ...], str]:
@@ -327,17 +337,17 @@ def successors(library: Library, story: Trace) -> list[Trace]:
     return chain
 
 
-def gist(library: Library, seq: int) -> str:
-    """Another entry's words and place on one line."""
+def gist(library: Library, seq: int) -> tuple[str, str]:
+    """Another entry's words on one line, and its place."""
     from infinimem.errors import UnknownSeq
 
     try:
         return gist_of(library.trace(seq))
     except UnknownSeq:
-        return "nothing is known of it"
+        return "nothing is known of it", ""
 
 
-def gist_of(story: Trace) -> str:
-    """An entry's words and place on one line."""
-    place = f"{story.here.topic}:{story.here.line}" if story.here is not None else story.fate
-    return f"{shown(on_one_line(words_of(story)[1]))} {paint(shown(f'[{place}]'), 'cyan')}"
+def gist_of(story: Trace) -> tuple[str, str]:
+    """An entry's words on one line, and its place or why it has none."""
+    place = f"{story.here.topic}:{story.here.line}" if story.here is not None else story.fate or "gone"
+    return on_one_line(words_of(story)[1]), place

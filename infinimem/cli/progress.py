@@ -39,7 +39,7 @@ def progress() -> Iterator[Progress]:
     plain = bool(os.environ.get("NO_COLOR"))
     bars = Bars(
         TextColumn("{task.description}", style="none", markup=False),
-        BarColumn(30),
+        BarColumn(30, complete_style="cyan", finished_style="cyan", pulse_style="cyan"),
         TextColumn("{task.fields[counts]}", style="none", markup=False),
         TimeRemainingColumn(compact=True),
         console=Console(stderr=True, color_system=None if plain else "auto"),

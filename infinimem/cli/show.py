@@ -62,8 +62,8 @@ def draw(what: RenderableType) -> None:
     here = console()
     with here.capture() as drawn:
         here.print(what)
-    for line in drawn.get().splitlines():
-        out(line.rstrip())
+    for line in drawn.get().removesuffix("\n").split("\n"):
+        out(line.rstrip(" "))
 
 
 def width() -> int:
@@ -101,12 +101,12 @@ def wrap(text: str, room: int) -> Iterator[str]:
             yield (indent + piece.plain.strip(" ")).rstrip()
 
 
-def paragraph(text: str, indent: str = "  ") -> str:
-    """A user's text under a heading line: wrapped on a terminal, as it is otherwise."""
-    lines: Iterable[str] = text.split("\n")
-    if is_terminal():
-        lines = wrap(shown(text), min(width(), READABLE) - len(indent))
-    return "\n".join(indent + line if line else "" for line in lines)
+def paragraph(text: str, indent: str = "  ", hang: str = "") -> str:
+    """A text under a heading line: wrapped on a terminal, further lines also behind `hang`; else as it is."""
+    if not is_terminal():
+        return "\n".join(indent + line if line else "" for line in text.split("\n"))
+    first, *more = wrap(shown(text), min(width(), READABLE) - len(indent + hang))
+    return "\n".join(line.rstrip(" ") for line in (indent + first, *(indent + hang + line for line in more)))
 
 
 def table(rows: Iterable[Sequence[str | Text]], styles: Sequence[str], *, cutting: bool = False) -> None:
@@ -132,7 +132,8 @@ def table(rows: Iterable[Sequence[str | Text]], styles: Sequence[str], *, cuttin
         if cutting:
             cells[-1].no_wrap, cells[-1].overflow = True, "ellipsis"
         grid.add_row(*cells)
-    draw(grid)
+    if grid.rows:
+        draw(grid)
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -26,8 +26,8 @@ NAME = re.compile(r"[^\W\d_a-zà-öø-ÿ][\w'’-]*")
 WORD = re.compile(r"[\w'’]+")
 NEGATIONS = frozenset(
     "no not never none nobody nothing neither nor without cannot can't don't doesn't didn't isn't wasn't won't aren't "
-    "weren't hasn't haven't hadn't shouldn't wouldn't couldn't kein keine keinen keinem keiner nicht nie niemals nichts "
-    "ohne ne pas jamais sans no nunca sin non mai senza не нет никогда без 不 没 没有 無 ない".split()
+    "weren't hasn't haven't hadn't shouldn't wouldn't couldn't kein keine keinen keinem keiner nicht nie niemals "
+    "nichts ohne ne pas jamais sans no nunca sin non mai senza не нет никогда без 不 没 没有 無 ない".split()
 )
 
 

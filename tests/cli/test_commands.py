@@ -215,6 +215,12 @@ def test_status_loads_neither_models_nor_ranking(memory: Path) -> None:
     assert not loaded_by(memory, "status") & {"openai", "numpy", "rank_bm25", "rich", "pydantic", "watchdog"}
 
 
+@pytest.mark.parametrize("command", ["status", "catalog", "search Maya", "ask Maya", "grep Maya", "read maya-work",
+                                     "trace 12", "config", "schema", "check", "flush --dry-run", "flush"])  # fmt: skip
+def test_what_goes_into_a_pipe_is_written_without_rich(memory: Path, command: str) -> None:
+    assert "rich" not in loaded_by(memory, *command.split())
+
+
 # JSON
 
 
@@ -366,6 +372,36 @@ def test_a_note_cannot_repaint_the_terminal(memory: Path) -> None:
         assert "lighthouse" in shown
         assert "\x1b[2J" not in shown
         assert "\x07" not in shown
+
+
+def test_what_a_user_wrote_is_no_markup(memory: Path) -> None:
+    words = "lighthouse [bold]keeper[/bold] [/] :smile: https://herons.example 12.5"
+    infinimem("write", words, folder=memory)
+    (memory / "topics" / "guest.md").write_text(f'---\nsummary: "{words} \\e[2J"\n---\nSomething else.\n')
+    for command in ("ask lighthouse -k 1", "search lighthouse -k 1", "read CURRENT", "trace 45", "catalog guest"):
+        shown, _ = terminal(f"infinimem {command}", memory, columns=160)
+        assert words in shown, command
+        assert "\x1b[2J" not in shown
+
+
+def test_bytes_that_are_no_text_are_shown_as_such(memory: Path) -> None:
+    (memory / "topics" / "latin.md").write_bytes(b"na\xefve notes about herons\n")
+    for command in ("ask herons -k 1", "search herons -k 1", "read latin", "grep herons"):
+        shown, code = terminal(f"infinimem {command}", memory, columns=160, NO_COLOR="1")
+        assert code == 0
+        assert re.search("na[?\ufffd]ve notes about", shown), command
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_catalog_keeps_to_the_width_and_its_ids_stay_whole(memory: Path, columns: int) -> None:
+    summary = "高さは三百三十三メートル " * 9
+    (memory / "topics" / "東京タワーの高さ.md").write_text(f"---\nsummary: {summary}\n---\n塔。\n")
+    shown, _ = terminal("infinimem catalog", memory, columns=columns, NO_COLOR="1")
+    rows = shown.splitlines()
+    assert [row.split()[0] for row in rows] == ["maya-home", "maya-work", "東京タワーの高さ"]
+    assert all(row.split()[1].isdigit() for row in rows)
+    assert max(cell_len(row) for row in rows) <= columns
+    assert rows[2].endswith("…")
 
 
 def test_lines_are_numbered_on_a_terminal(memory: Path) -> None:

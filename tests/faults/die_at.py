@@ -53,6 +53,7 @@ for each in COUNTED:
     setattr(os, each, counted(each, getattr(os, each)))
 
 from datetime import UTC, datetime  # noqa: E402 - after the calls are counted
+from pathlib import Path  # noqa: E402
 
 from infinimem import Library  # noqa: E402
 from infinimem.errors import InfinimemError  # noqa: E402
@@ -84,6 +85,6 @@ except InfinimemError as error:
     code = error.exit_code
 finally:
     if os.environ.get("DIE_COUNT"):
-        with open(os.environ["DIE_COUNT"], "w") as file:
-            file.write(str(count))
+        total = str(count)
+        Path(os.environ["DIE_COUNT"]).write_text(total)
 sys.exit(code)

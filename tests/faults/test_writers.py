@@ -165,7 +165,7 @@ def test_a_repeated_key_stores_nothing(tmp_path: Path) -> None:
 
 def test_a_repeated_key_from_many_processes_stores_once(tmp_path: Path) -> None:
     root = tmp_path / "memory"
-    script = "import sys; from infinimem import Library; print(Library.open(sys.argv[1], create=True).write('x', key='k'))"
+    script = "import sys; from infinimem import Library as L; print(L.open(sys.argv[1], create=True).write('x', key='k'))"
     runs = [
         subprocess.Popen([sys.executable, "-c", script, str(root)], stdout=subprocess.PIPE, text=True)
         for _ in range(8)
