@@ -5,33 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem.errors import UnknownSeq
+from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq
 from infinimem.flush import revision_lines, sign, timestamp
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span
 from infinimem.plan.desk import aux_list, set_aux, set_header
 from infinimem.store import transaction
-from infinimem.store.buffer import append_known, hold, next_seq, note_state, write_log
+from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, write_log
 from infinimem.store.evidence import (
     Record,
     all_records,
     append_to_evidence,
     event_line,
+    evidence_conflicts,
+    read_records,
     retire_line,
     retirement,
 )
+from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT, LOG
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file
-from infinimem.text.document import edit, entry_lines, parse, render, unsigned_entries
+from infinimem.text.document import edit, entry_lines, looks_signed, parse, render, unsigned_entries
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import join_lines
-from infinimem.text.signature import render_seqs
+from infinimem.text.signature import parse_seqs, render_seqs
 from infinimem.text.tokens import estimate
 
-NEAR_MISS = re.compile(r"[-*+] <\s*seq\s*=")
+DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?)?)?")
+MANY = 10
+"""From so many vanished entries on, more than half of all, somebody has moved the files rather than deleted lines."""
+
+SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ class Survey:
     fixed: dict[str, Document] = field(default_factory=dict)
     evidence: list[str] = field(default_factory=list)
     logged: list[Entry] = field(default_factory=list)
+    broken: set[int] = field(default_factory=set)
 
     def say(
         self, path: str, line: int, message: str, code: str, *, fixable: bool, blocking: bool = False
@@ -90,11 +98,12 @@ def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
     one transaction. Without `fix` nothing is written.
     """
     with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
-        survey = read_survey(root, timestamp(now))
+        survey = read_survey(root, note, timestamp(now))
         for examine in (
             check_files,
             check_near_misses,
             check_doubled,
+            check_retired,
             check_unsigned,
             check_visible,
             check_evidence,
@@ -113,25 +122,28 @@ def in_order(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.problem.path, finding.problem.line))
 
 
-def read_survey(root: Path, at: str) -> Survey:
+def read_survey(root: Path, note: int, at: str) -> Survey:
     """Read everything once."""
     topics: dict[str, File] = {}
     for path in list_files(root):
         if path.startswith("topics/"):
             try:
                 topics[path] = read_file(root, path)
-            except Exception as error:
-                topics[path] = File(
-                    path, "", replace(parse(path, b""), problems=(Problem(path, 0, str(error)),))
-                )
-    log = read_file(root, LOG)
-    return Survey(root, at, read_file(root, BUFFER), topics, all_records(root), log, next_seq(root))
+            except StorageFailed as error:  # an unreadable file among good ones is a finding
+                topics[path] = File(path, "", replace(parse(path, b""), problems=(Problem(path, 0, str(error)),)))
+    visible = [seq for file in topics.values() for entry in file.document.entries for seq in entry.seqs]
+    following = max([next_seq(root, note), *(seq + 1 for seq in visible)])
+    return Survey(root, at, read_file(root, BUFFER), topics, all_records(root), read_file(root, LOG), following)
 
 
 def check_files(survey: Survey) -> None:
     """Files that cannot be understood, and what reading leaves out."""
     for document in survey.documents():
         for problem in document.problems:
+            survey.findings.append(Finding(problem))
+    for path in evidence_files(survey.root):
+        name = path.relative_to(survey.root).as_posix()
+        for problem in read_file(survey.root, name).document.problems:
             survey.findings.append(Finding(problem))
     for problem in folder_problems(survey.root):
         survey.findings.append(Finding(problem))
@@ -142,16 +154,21 @@ def check_files(survey: Survey) -> None:
 
 
 def check_near_misses(survey: Survey) -> None:
-    """Lines that look signed but are not, so that they count as prose."""
+    """Lines that look signed but are not, so that they count as prose; and dates that are none."""
     for document in survey.documents():
-        signed = {entry.span.start for entry in document.entries}
         inside = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
         for at, line in enumerate(document.lines):
-            if at not in inside and at not in signed and NEAR_MISS.match(line) and not fenced(document, at):
-                message = (
-                    "looks like a signature but is none, so the line is prose; correct it or remove the <…>"
-                )
+            if at not in inside and looks_signed(line) and not fenced(document, at):
+                message = "looks like an entry but is none, so the line is prose; write it as `- <seq=…> words`"
                 survey.say(document.path, at + 1, message, "near-miss", fixable=False)
+                for found in SEQS_MENTIONED.findall(line):
+                    survey.broken.update(parse_seqs(found.strip("+-")))
+        for entry in document.entries:
+            for key in ("time", "expires"):
+                value = entry.signature.get(key)
+                if value not in ("", "empty") and not DATE.fullmatch(value):
+                    message = f"{key}={value} is no date, so it has no effect; write 2026, 2026-05 or 2026-05-01"
+                    survey.say(document.path, entry.span.start + 1, message, "date", fixable=False)
 
 
 def fenced(document: Document, line: int) -> bool:
@@ -209,11 +226,28 @@ def check_doubled(survey: Survey) -> None:
                     "clash",
                     fixable=can,
                 )
-                new = survey.take_seq()
-                signature = Signature((new,), entry.signature.fields)
+                seqs = tuple(survey.take_seq() if seq in first else seq for seq in entry.seqs)
+                signature = Signature(seqs, entry.signature.fields)
+                first.update((seq, (document.path, entry)) for seq in seqs)
                 edits.append((entry.span, entry_lines(signature, entry.text)))
         if edits and writable(document):
             survey.fixed[document.path] = edit(document, edits)
+
+
+def check_retired(survey: Survey) -> None:
+    """An entry in CURRENT whose seq evidence retired with other words: two branches gave one seq twice."""
+    document = survey.document(BUFFER)
+    edits: list[tuple[Span, Sequence[str]]] = []
+    for entry in document.entries:
+        record = survey.records.get(entry.seq, Record(entry.seq, (), ()))
+        if retirement(record) is None or any(one.text == entry.text for _, one in record.entries):
+            continue
+        line = entry.span.start + 1
+        survey.say(BUFFER, line, f"seq {entry.seq} was retired with other words", "clash", fixable=writable(document))
+        signature = Signature((survey.take_seq(),), entry.signature.fields)
+        edits.append((entry.span, entry_lines(signature, entry.text)))
+    if edits and writable(document):
+        survey.fixed[BUFFER] = edit(document, edits)
 
 
 def check_unsigned(survey: Survey) -> None:
@@ -239,84 +273,65 @@ def check_unsigned(survey: Survey) -> None:
 def check_visible(survey: Survey) -> None:
     """What topics show against what evidence holds: missing evidence, changed words, retired yet visible."""
     waiting = {seq for entry in survey.document(BUFFER).entries for seq in entry.seqs}
+    told: set[int] = set()
     for document in survey.documents():
-        if document.id == CURRENT or document.is_guest:
+        if document.id == CURRENT or not writable(document):
             continue
         for entry in document.entries:
-            line = entry.span.start + 1
-            for seq in entry.seqs:
-                record = survey.records.get(seq, Record(seq, (), ()))
-                if seq in waiting:
-                    continue  # `check_doubled` names it
-                if not record.entries and len(entry.seqs) > 1:
-                    survey.say(document.path, line, f"evidence lacks seq {seq}", "no-evidence", fixable=True)
-                    signature = Signature((seq,), entry.signature.fields)
-                    survey.evidence += entry_lines(signature, entry.text)
-                elif len(entry.seqs) == 1 and (missing := revision_lines(entry, record, survey.at)):
-                    what = (
-                        "the words were changed by hand; evidence does not know them"
-                        if record.entries
-                        else (f"evidence lacks seq {seq}")
-                    )
-                    survey.say(
-                        document.path, line, what, "edited" if record.entries else "no-evidence", fixable=True
-                    )
-                    survey.evidence += missing
-                event = retirement(record)
-                if event is not None:
-                    survey.say(
-                        document.path,
-                        line,
-                        f"seq {seq} is visible although evidence says {event.get('why')}",
-                        "returned",
-                        fixable=True,
-                    )
-                    survey.evidence.append(event_line("restore", survey.at, seq=str(seq)))
+            fresh = [seq for seq in entry.seqs if seq not in waiting and seq not in told]
+            told.update(fresh)
+            if fresh:  # `check_doubled` names the others
+                check_line(survey, document, entry, fresh)
+
+
+def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[int]) -> None:
+    """One visible line against evidence."""
+    line = entry.span.start + 1
+    records = {seq: survey.records.get(seq, Record(seq, (), ())) for seq in seqs}
+    for seq, record in records.items():
+        if record.newest is None and len(entry.seqs) > 1:
+            survey.say(document.path, line, f"evidence lacks seq {seq}", "no-evidence", fixable=True)
+            survey.evidence += entry_lines(Signature((seq,), entry.signature.fields), entry.text)
+        event = retirement(record)
+        if event is not None:
+            message = f"seq {seq} is visible although evidence says {event.get('why') or event.kind}"
+            survey.say(document.path, line, message, "returned", fixable=True)
+            survey.evidence.append(event_line("restore", survey.at, seq=str(seq)))
+    missing = revision_lines(entry, records[seqs[0]], survey.at)
+    known = any(one.seqs == entry.seqs for _, one in records[seqs[0]].entries)
+    if missing and (known or len(entry.seqs) == 1):
+        message = "the words were changed by hand; evidence lacks them" if known else f"evidence lacks seq {seqs[0]}"
+        survey.say(document.path, line, message, "edited" if known else "no-evidence", fixable=True)
+        survey.evidence += missing
 
 
 def check_evidence(survey: Survey) -> None:
     """Every seq in evidence is visible, waiting or retired; what a person deleted is noted as such."""
-    visible: set[int] = set()
-    unreadable = False
-    for document in survey.documents():
-        visible.update(seq for entry in document.entries for seq in entry.seqs)
-        unreadable |= bool(document.blocking)
-    gone: list[int] = []
-    for seq, record in survey.records.items():
-        if seq in visible or retirement(record) is not None or not record.entries:
-            continue
-        last = record.events[-1][1].kind if record.events else ""
-        path, entry = record.entries[-1]
-        if last == "unflush":
-            survey.say(
-                path,
-                entry.span.start + 1,
-                f"seq {seq} was taken back by an undo and is no longer in {BUFFER}",
-                "lost",
-                fixable=False,
-            )
-            continue
-        survey.say(
-            path,
-            entry.span.start + 1,
-            f"seq {seq} stands in no topic any more",
-            "deleted",
-            fixable=not unreadable,
-        )
-        gone.append(seq)
-    if not unreadable:
-        survey.evidence += [retire_line([seq], 0, "deleted", survey.at) for seq in gone]
+    visible = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
+    unsure = any(document.blocking for document in survey.documents())
+    gone = [
+        seq
+        for seq, record in survey.records.items()
+        if seq not in visible and retirement(record) is None and record.entries
+    ]
+    many = len(gone) > MANY and len(gone) > len(visible)
+    for seq in gone:
+        path, entry = survey.records[seq].entries[-1]
+        message = f"seq {seq} stands in no topic and not in {BUFFER} any more"
+        if seq in survey.broken:
+            message += "; a line that looks like it is no entry"
+        elif many:
+            message += "; most of the library is gone: bring the files back (git, backup), or `infinimem recover`"
+        fixable = not unsure and not many and seq not in survey.broken
+        survey.say(path, entry.span.start + 1, message, "deleted", fixable=fixable)
+        if fixable:
+            survey.evidence.append(retire_line([seq], 0, "deleted", survey.at))
     for seq, record in survey.records.items():
         event = retirement(record)
         if event is not None and not record.entries and event.kind == "retire":
             path, _ = record.events[-1]
-            survey.say(
-                path,
-                event.line,
-                f"seq {seq} is retired, but evidence lacks its words",
-                "no-words",
-                fixable=False,
-            )
+            message = f"seq {seq} is retired, but evidence lacks its words"
+            survey.say(path, event.line, message, "no-words", fixable=False)
 
 
 def check_headers(survey: Survey) -> None:
@@ -354,19 +369,15 @@ def check_log(survey: Survey) -> None:
 
 def put_right(survey: Survey, note: int) -> None:
     """Carry the repairs out as one transaction."""
+    conflicts = evidence_conflicts(survey.root)
+    if conflicts:
+        raise NeedsAttention(f"{conflicts[0]}")
     changes = []
     for path, document in survey.fixed.items():
         file = survey.buffer if path == BUFFER else survey.topics[path]
         content = render(document)
-        if transaction.digest_of(content) != file.digest:
+        if digest_of(content) != file.digest:
             changes.append(Change(path, file.digest, content))
-    # entries signed in a topic have no evidence yet
-    for path, document in survey.fixed.items():
-        if path != BUFFER:
-            known = {seq for entry in survey.topics[path].document.entries for seq in entry.seqs}
-            for entry in document.entries:
-                if known.isdisjoint(entry.seqs):
-                    survey.evidence += entry_lines(entry.signature, entry.text)
     appends = []
     if survey.evidence:
         lines = [*survey.evidence, event_line("flush", survey.at, high=str(survey.following - 1))]
@@ -378,17 +389,31 @@ def put_right(survey: Survey, note: int) -> None:
 
 
 def recover(root: Path, seqs: Sequence[int]) -> list[int]:
-    """Put logged entries that CURRENT and evidence lack back into CURRENT, as `Library.recover` promises."""
+    """Put entries that neither CURRENT nor a topic shows back into CURRENT, as `Library.recover` promises."""
     with hold(root) as note:
         logged = {seq: entry for entry in read_file(root, LOG).document.entries for seq in entry.seqs}
-        unknown = [seq for seq in seqs if seq not in logged]
-        if unknown:
-            raise UnknownSeq(
-                f"the log of writes does not hold {render_seqs(unknown)}; `infinimem check` names what it holds"
-            )
-        there = {seq for entry in read_file(root, BUFFER).document.entries for seq in entry.seqs}
-        there |= {seq for seq, record in all_records(root).items() if record.entries}
-        back = [logged[seq] for seq in dict.fromkeys(seqs) if seq not in there]
-        if back:
-            append_known(root, note, back)
-        return [seq for entry in back for seq in entry.seqs]
+        records = read_records(root, seqs)
+        survey = read_survey(root, note, "")
+        there = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
+        found: dict[int, Entry] = {}
+        for seq in dict.fromkeys(seqs):
+            kept = logged.get(seq) or records[seq].newest
+            if kept is None:
+                raise UnknownSeq(f"neither the log of writes nor evidence holds {seq}; `infinimem check` names what is gone")
+            if there.isdisjoint(kept.seqs):
+                found[kept.seq] = kept
+        if found:
+            append_known(root, note, list(found.values()))
+            void_retirements(root, note, [seq for seq in found if retirement(records[seq]) is not None])
+        return [seq for entry in found.values() for seq in entry.seqs]
+
+
+def void_retirements(root: Path, note: int, seqs: Sequence[int]) -> None:
+    """Say in evidence that entries which a person brought back are not retired."""
+    if not seqs:
+        return
+    at = timestamp(datetime.now(UTC))
+    following = next_seq(root, note)
+    lines = [event_line("unflush", at, seq=render_seqs(seqs)), event_line("flush", at, high=str(following - 1))]
+    transaction.commit(root, [], [append_to_evidence(root, at, lines)])
+    note_state(root, note, following)

@@ -9,6 +9,7 @@ and one transaction puts the result on disk. What is refused or has gone stale s
 from __future__ import annotations
 
 import difflib
+import re
 import time as clock_time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,20 +48,32 @@ from infinimem.store.evidence import (
     Record,
     append_to_evidence,
     event_line,
+    evidence_conflicts,
     evidence_path,
     read_records,
     retire_line,
 )
+from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, LOG, UNDO
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file
-from infinimem.text.document import edit, entry_lines, parse, parse_lines, render, title_of, unsigned_entries
+from infinimem.text.document import (
+    edit,
+    entry_lines,
+    parse,
+    parse_lines,
+    parse_piece,
+    render,
+    title_of,
+    unsigned_entries,
+)
 from infinimem.text.lines import BOM, ending_of, join_lines, split_lines
 from infinimem.text.signature import parse_seqs, render_seqs
 from infinimem.text.tokens import estimate
 
 CANDIDATES = 8
 ATTEMPTS = 4
+DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9:.]+Z?)?)?)?")
 SUMMARY_LENGTH = 240
 
 
@@ -71,8 +84,24 @@ class Finder(Protocol):
         """Topics whose entries are most like a text, best first."""
         ...
 
+    def holding(self, term: str) -> int:
+        """How many visible units hold a term."""
+        ...
+
+    def visible(self) -> int:
+        """How many visible units there are."""
+        ...
+
     def locate(self, seq: int) -> Unit | None:
-        """Where a seq is visible."""
+        """Where a topic shows a seq; where CURRENT holds it if no topic does."""
+        ...
+
+    def standing(self, seq: int) -> Sequence[Unit]:
+        """Every visible place of a seq, CURRENT's last."""
+        ...
+
+    def words(self, seq: int) -> Sequence[str]:
+        """The words that evidence has of a seq, oldest first."""
         ...
 
     def expiring(self) -> Sequence[Unit]:
@@ -131,6 +160,11 @@ class Buffer:
     again: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
     recorded: frozenset[int] = frozenset()
+
+    @property
+    def whole(self) -> frozenset[tuple[int, ...]]:
+        """The lines of CURRENT by the seqs that they stand for."""
+        return frozenset(entry.seqs for entry in self.entries.values())
 
 
 @dataclass(slots=True)
@@ -239,8 +273,7 @@ def flush(
             if not dry_run and not if_due:
                 sign_buffer(root, note, at)
             document = read_file(root, BUFFER).document
-        if document.blocking:
-            raise NeedsAttention(f"{document.blocking[0]}")
+        refuse_unreadable(root, document)
         reason = is_due(document, settings, now)
         if if_due:
             if not reason:
@@ -253,7 +286,8 @@ def flush(
         if plan is not None:
             refuse_other_buffer(plan, buffer)
         if not buffer.entries and not buffer.again and plan is None:
-            return Report(reason="CURRENT is empty", notes=buffer.notes)
+            left = seqs_of(document.entries)
+            return Report(reason="" if left else "CURRENT is empty", left=left, notes=buffer.notes)
         run = begin(root, buffer, settings, at)
         if plan is None:
             plan_lexically(run, index, settings, rewrite, splitting, merging, progress)
@@ -264,6 +298,13 @@ def flush(
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)
         return replace(report, reason=reason, seconds=clock_time.monotonic() - started)
+
+
+def refuse_unreadable(root: Path, document: Document) -> None:
+    """A CURRENT or evidence that cannot be understood stops what would change it."""
+    problems = [*document.blocking, *evidence_conflicts(root)]
+    if problems:
+        raise NeedsAttention(str(problems[0]))
 
 
 def seqs_of(entries: Iterable[Entry]) -> tuple[int, ...]:
@@ -279,7 +320,7 @@ def sign_buffer(root: Path, note: int, at: str) -> list[int]:
     loose = unsigned_entries(file.document)
     if not loose:
         return []
-    first = next_seq(root)
+    first = next_seq(root, note)
     signed, seqs = sign(file.document, loose, first, at)
     transaction.commit(root, [Change(BUFFER, file.digest, render(signed))], [])
     for entry in signed.entries:
@@ -322,8 +363,14 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
         held = index.locate(entry.seq)
         if held is None or held.topic == CURRENT:
             fate = index.fate(entry.seq)
-            if fate == "retired":
+            if fate == "retired" and entry.text in index.words(entry.seq):
                 again.append(entry)
+                continue
+            if fate == "retired":
+                notes.append(
+                    f"{BUFFER}:{entry.span.start + 1}: seq {entry.seq} was retired with other words; it stays. "
+                    "`infinimem check --fix` renumbers it"
+                )
                 continue
             if fate:
                 recorded.add(entry.seq)
@@ -388,25 +435,28 @@ def plan_lexically(
             run.take(step)
     supersede_in_buffer(run)
     expire(run)
-    blocks = lexical.segment(list(run.desk.waiting.values()))
+    talks, notes = lexical.part(list(run.desk.waiting.values()))
     taken = set(index.topics())
-    for number, block in enumerate(blocks):
-        progress("route", number, len(blocks))
+    for number, block in enumerate(talks):
+        progress("route", number, len(talks) + 1)
         route_block(run, block, index, taken, settings)
+    progress("route", len(talks), len(talks) + 1)
+    place_notes(run, notes, index, taken, settings)
     progress("update", 0, 1)
     supersede_in_topics(run, index)
     expire_in_topics(run, index)
     if splitting:
         progress("split", 0, 1)
+        sort_odds(run, index, taken, settings)
         split_large(run, taken, settings)
     if merging:
         progress("merge", 0, 1)
-        merge_small(run, index, settings)
+        merge_small(run, index, taken, settings)
 
 
 def supersede_in_buffer(run: Run) -> None:
     """Corrections of entries that have not left CURRENT yet."""
-    for entry in list(run.desk.waiting.values()):
+    for entry in sorted(run.desk.waiting.values(), key=lambda entry: entry.seq):
         for seq in parse_seqs(entry.signature.get("supersedes")):
             if run.desk.buffered(seq) is not None:
                 spare_for(run, seq)
@@ -415,14 +465,13 @@ def supersede_in_buffer(run: Run) -> None:
 
 def supersede_in_topics(run: Run, index: Finder) -> None:
     """Where the writer said what an entry replaces, the old one leaves the visible surface, wherever it stands."""
-    for entry in run.buffer.entries.values():
+    for entry in sorted(run.buffer.entries.values(), key=lambda entry: entry.seq):
         for seq in parse_seqs(entry.signature.get("supersedes")):
             if seq in run.buffer.entries or any(gone.seq == seq for gone in run.desk.retired):
                 continue
-            unit = index.locate(seq)
-            if unit is not None:
-                run.load([unit.topic])
-            else:
+            places = index.standing(seq)
+            run.load(unit.topic for unit in places)
+            if not places:
                 record = read_records(run.root, [seq]).get(seq)
                 if record is not None and (record.entries or record.events):
                     run.outcomes.append(
@@ -439,23 +488,26 @@ def spare_for(run: Run, seq: int) -> None:
     if line is None or len(line.seqs) < 2:
         return
     records = read_records(run.root, line.seqs)
-    found = {one: record.entries[-1][1] for one, record in records.items() if record.entries}
+    found = {one: record.newest for one, record in records.items() if record.newest is not None}
     run.desk = replace(run.desk, spare={**run.desk.spare, **found})
 
 
 def expire(run: Run) -> None:
     """Buffered entries whose `expires` date has passed go straight to evidence."""
     for entry in list(run.desk.waiting.values()):
-        until = entry.signature.get("expires")
-        if until and until < run.now[: len(until)]:
+        if is_past(entry.signature.get("expires"), run.now):
             run.take(Retire(entry.seq, 0, "expired"))
+
+
+def is_past(date: str, now: str) -> bool:
+    """Whether an ISO date, possibly partial, lies wholly before a timestamp. What is no date never does."""
+    return DATE.fullmatch(date) is not None and date < now[: len(date)]
 
 
 def expire_in_topics(run: Run, index: Finder) -> None:
     """Entries in topics whose `expires` date has passed leave the visible surface."""
     for unit in index.expiring():
-        until = unit.get("expires")
-        if unit.topic != CURRENT and unit.seqs and until < run.now[: len(until)]:
+        if unit.topic != CURRENT and unit.seqs and is_past(unit.get("expires"), run.now):
             run.load([unit.topic])
             for seq in unit.seqs:
                 run.take(Retire(seq, 0, "expired"))
@@ -480,6 +532,31 @@ def route_block(run: Run, block: Sequence[Entry], index: Finder, taken: set[str]
             taken.add(step.topic)
 
 
+def place_notes(run: Run, notes: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
+    """Find for each independent note the document that it belongs to, or make one."""
+    near: dict[str, float] = {}
+    for note in notes:
+        for topic, score, _ in index.similar(f"{note.text}\n{note.source}", CANDIDATES):
+            near[topic] = max(score, near.get(topic, 0.0))
+    run.load(near)
+    candidates = [
+        candidate(document, near.get(topic, 0.0))
+        for topic, document in run.desk.documents.items()
+        if changeable(document)
+    ]
+    for step in lexical.place(
+        notes, candidates, frequencies(index), taken | set(run.desk.documents), settings.count("split.max_tokens")
+    ):
+        outcome = run.take(step)
+        if isinstance(step, Create) and outcome.status == "executed":
+            taken.add(step.topic)
+
+
+def frequencies(index: Finder) -> lexical.Frequencies:
+    """How common words are in the library."""
+    return lexical.Frequencies(index.visible(), index.holding)
+
+
 def changeable(document: Document) -> bool:
     """Whether the document is ours and can be understood."""
     return not document.is_guest and not document.blocking
@@ -498,6 +575,24 @@ def candidate(document: Document, score: float) -> lexical.Candidate:
     )
 
 
+def sort_odds(run: Run, index: Finder, taken: set[str], settings: Settings) -> None:
+    """Let odds and ends at hand go where they have come to belong."""
+    for topic in [name for name in run.desk.documents if lexical.is_odds(name)]:
+        document = run.desk.documents[topic]
+        if not changeable(document):
+            continue
+        others = [
+            candidate(other, 0.0)
+            for name, other in run.desk.documents.items()
+            if name != topic and changeable(other)
+        ]
+        names = taken | set(run.desk.documents)
+        limit = settings.count("split.max_tokens")
+        for step in lexical.plan_sort(candidate(document, 0.0), others, frequencies(index), names, limit):
+            if run.take(step).status != "executed":
+                break
+
+
 def split_large(run: Run, taken: set[str], settings: Settings) -> None:
     """Split what has grown over the limit, until nothing is; let sections that became a subject stand alone."""
     limit = settings.count("split.max_tokens")
@@ -510,13 +605,13 @@ def split_large(run: Run, taken: set[str], settings: Settings) -> None:
         if estimate("".join(document.lines[document.header.span.stop :])) > limit:
             step = lexical.plan_split(document, limit, names)
         else:
-            step = lexical.plan_promote(document, names)
+            step = lexical.plan_promote(document, names) if lexical.is_talk(document.entries) else None
         if step is not None and run.take(step).status == "executed":
             taken.update(part.topic for part in step.parts)
             pending += [part.topic for part in step.parts]
 
 
-def merge_small(run: Run, index: Finder, settings: Settings) -> None:
+def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) -> None:
     """Merge small documents that this run touched with what shares their scope."""
     small = settings.count("merge.max_tokens")
     limit = settings.count("split.max_tokens")
@@ -536,8 +631,33 @@ def merge_small(run: Run, index: Finder, settings: Settings) -> None:
             for name in dict.fromkeys([*near, *smallest, *run.desk.touched])
             if name != topic and name in run.desk.documents and changeable(run.desk.documents[name])
         ]
-        step = lexical.plan_merge(here, others, small, limit)
-        if step is not None:
+        steps: Sequence[Step]
+        if lexical.is_talk(document.entries):
+            step = lexical.plan_merge(here, others, small, limit)
+            steps = [] if step is None else [step]
+        else:
+            names = taken | set(run.desk.documents)
+            steps = lexical.plan_union(here, others, frequencies(index), small, limit, names)
+        for one in steps:
+            run.take(one)
+    name_anew(run, index, taken)
+
+
+def name_anew(run: Run, index: Finder, taken: set[str]) -> None:
+    """Give documents that were named after a few notes a name that fits what has been added."""
+    for topic in list(run.desk.touched):
+        document = run.desk.documents.get(topic)
+        if document is None or not changeable(document) or lexical.is_talk(document.entries):
+            continue
+        original = run.originals.get(topic)
+        before = len(original.entries) if original is not None else 0
+        others = [
+            candidate(other, 0.0)
+            for name, other in run.desk.documents.items()
+            if name != topic and changeable(other)
+        ]
+        names = taken | set(run.desk.documents)
+        for step in lexical.plan_rename(candidate(document, 1.0), before, others, frequencies(index), names):
             run.take(step)
 
 
@@ -547,8 +667,21 @@ def merge_small(run: Run, index: Finder, settings: Settings) -> None:
 def carry_out(run: Run, steps: Sequence[Step], index: Finder) -> None:
     """Carry out the steps of a given plan, in order."""
     for step in steps:
+        if isinstance(step, Extend):
+            step = without_placed(run, step)
+            if not step.seqs:
+                continue
         prepare(run, step, index)
         run.take(step)
+
+
+def without_placed(run: Run, step: Extend) -> Extend:
+    """The step without the entries that an earlier one placed: a repeated seq keeps its first place."""
+    placed = tuple(seq for seq in step.seqs if seq in run.desk.placed)
+    if placed:
+        why = f"{render_seqs(placed)} has a place already"
+        run.outcomes.append(Outcome(replace(step, seqs=placed), "skipped", why))
+    return replace(step, seqs=tuple(seq for seq in step.seqs if seq not in placed))
 
 
 def prepare(run: Run, step: Step, index: Finder) -> None:
@@ -562,9 +695,7 @@ def prepare(run: Run, step: Step, index: Finder) -> None:
             run.load(step.topics)
         case Retire():
             for seq in (step.seq, step.by):
-                unit = index.locate(seq) if seq else None
-                if unit is not None:
-                    run.load([unit.topic])
+                run.load(unit.topic for unit in index.standing(seq))
             spare_for(run, step.seq)
         case Join():
             pass
@@ -704,13 +835,9 @@ def finish_documents(run: Run) -> Finished:
     gone = {*run.desk.placed, *(step.seq for step in run.desk.retired)} - left
     consumed = tuple(entry for entry in run.buffer.entries.values() if set(entry.seqs) <= gone)
     removed = tuple(topic for topic in run.desk.removed if topic in run.originals)
-    lines = [
-        line
-        for entry in consumed
-        if entry.seq not in run.buffer.recorded
-        for line in entry_lines(entry.signature, entry.text)
-    ]
+    lines = [line for entry in consumed for line in first_words(run, entry)]
     lines += revisions(run)
+    lines += [line for entry in joined_lines(run) for line in revision_lines(entry, Record(entry.seq, (), ()), run.now)]
     lines += [retire_line([step.seq], step.by, step.why, run.now) for step in run.desk.retired]
     return Finished(documents, removed, consumed, tuple(lines))
 
@@ -723,23 +850,41 @@ def extract(document: Document) -> str:
     return summary
 
 
+def first_words(run: Run, entry: Entry) -> tuple[str, ...]:
+    """What evidence is to gain of an entry that leaves CURRENT: it, or what an edit after an undo changed."""
+    if entry.seq not in run.buffer.recorded:
+        return entry_lines(entry.signature, entry.text)
+    return revision_lines(entry, read_records(run.root, [entry.seq])[entry.seq], run.now)
+
+
+def joined_lines(run: Run) -> list[Entry]:
+    """The lines that this run made of several entries; their wording is in evidence beside their sources."""
+    old = {seq for entry in run.buffer.entries.values() for seq in entry.seqs}
+    return [
+        entry
+        for document in run.desk.documents.values()
+        for entry in document.entries
+        if len(entry.seqs) > 1 and old.issuperset(entry.seqs) and entry.seqs not in run.buffer.whole
+    ]
+
+
 def revisions(run: Run) -> list[str]:
     """Words that a person changed in a line that this run moves or retires: evidence notes them first."""
     moved: list[Entry] = []
     for topic, document in run.originals.items():
         after = run.desk.documents.get(topic)
         kept = {entry.seqs for entry in after.entries} if after is not None else set()
-        moved += [entry for entry in document.entries if len(entry.seqs) == 1 and entry.seqs not in kept]
-    records = read_records(run.root, [entry.seq for entry in moved])
+        moved += [entry for entry in document.entries if entry.seqs not in kept]
+    records = read_records(run.root, [seq for entry in moved for seq in entry.seqs])
     return [line for entry in moved for line in revision_lines(entry, records[entry.seq], run.now)]
 
 
 def revision_lines(entry: Entry, record: Record, at: str) -> tuple[str, ...]:
-    """What evidence lacks of a visible entry: all of it, a revision of its words, or nothing."""
-    known = [one for _, one in record.entries if len(one.seqs) == 1]
-    if not known:
+    """What evidence lacks of a visible line: all of it, a revision of its words, or nothing."""
+    known = [one for _, one in record.entries if one.seqs == entry.seqs]
+    if not known and len(entry.seqs) == 1:
         return entry_lines(entry.signature, entry.text)
-    if known[-1].text == entry.text:
+    if known and known[-1].text == entry.text:
         return ()
     signature = Signature(entry.seqs, (("rev", str(len(known) + 1)), ("at", at)))
     return entry_lines(signature, entry.text)
@@ -751,7 +896,7 @@ def put_on_disk(run: Run, finished: Finished) -> list[str]:
         file = read_file(run.root, BUFFER)
         shorter = without_entries(file.document, [*finished.consumed, *run.buffer.again])
         changes = document_changes(run, finished)
-        following = next_seq(run.root)
+        following = next_seq(run.root, note)
         appends = []
         if finished.evidence or finished.consumed:
             high = event_line("flush", run.now, high=str(following - 1))
@@ -767,10 +912,20 @@ def put_on_disk(run: Run, finished: Finished) -> list[str]:
             "seqs": render_seqs(sorted(seqs_of(finished.consumed))),
             "retired": render_seqs(sorted(step.seq for step in run.desk.retired)),
             "lines": ["".join(entry_lines(entry.signature, entry.text)) for entry in finished.consumed],
+            "void": void_lines(run, finished, following - 1),
         }
-        kept = transaction.commit(run.root, changes, appends, about)
+        kept = transaction.commit(run.root, changes, appends, about, undoable=True)
         note_state(run.root, note, following)
         return kept
+
+
+def void_lines(run: Run, finished: Finished, high: int) -> list[str]:
+    """What evidence says should the commit have to be taken back because of a hand edit."""
+    consumed = set(seqs_of(finished.consumed))
+    older = sorted({step.seq for step in run.desk.retired} - consumed)
+    lines = [event_line("unflush", run.now, seq=render_seqs(sorted(consumed)))] if consumed else []
+    lines += [event_line("restore", run.now, seq=render_seqs(older))] if older else []
+    return [*lines, event_line("flush", run.now, high=str(high))] if lines else []
 
 
 def without_entries(document: Document, entries: Sequence[Entry]) -> Document:
@@ -846,7 +1001,7 @@ def report_of(run: Run, finished: Finished, *, diff: str = "", notes: tuple[str,
         plan=Plan(
             tuple(outcome.step for outcome in run.outcomes if outcome.status == "executed"),
             seqs_of(run.buffer.entries.values()),
-            transaction.digest_of(render(run.buffer.document)),
+            digest_of(render(run.buffer.document)),
         ),
     )
 
@@ -860,7 +1015,7 @@ def diff_of(run: Run, finished: Finished) -> str:
     for topic in finished.removed:
         pieces += diff_lines(path_of(topic), run.originals[topic].lines, ())
     if finished.evidence:
-        path = evidence_path(run.now)
+        path = evidence_path(run.root, run.now)
         known = read_file(run.root, path).document.lines
         pieces += diff_lines(path, known, (*known, *finished.evidence))
     shorter = without_entries(run.buffer.document, [*finished.consumed, *run.buffer.again])
@@ -898,60 +1053,68 @@ def run_steps(
         return conclude(run, index, dry_run=dry_run)
 
 
-def undo(root: Path, now: datetime, *, dry_run: bool = False) -> Report:
+def undo(root: Path, finder: Callable[[], Finder], now: datetime, *, dry_run: bool = False) -> Report:
     """Revert the last flush as one transaction.
 
     Documents go back to what they were, entries go back into CURRENT before later writes, evidence gains an
     `unflush` event. A document edited since is left alone, and with it those that share entries with it.
     """
-    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
-        at = timestamp(now)
-        name, record = transaction.read_undo(root)
-        if not name:
-            return Report(reason="there is no flush to undo")
-        rows = [row for row in record["changes"] if row["path"].startswith("topics/")]
-        states = [
-            read_state(root, name, number, row) for number, row in enumerate(record["changes"]) if row in rows
-        ]
-        groups = groups_of(states)
-        back = [state for group in groups if not any(state.edited for state in group) for state in group]
-        skipped = [state for group in groups if any(state.edited for state in group) for state in group]
-        returning = returning_entries(record["about"], skipped)
-        changes = [Change(state.path, state.new_digest, state.old) for state in back]
-        file = read_file(root, BUFFER)
-        longer = with_entries_first(file.document, returning)
-        if returning:
-            changes.append(Change(BUFFER, file.digest, render(longer)))
-        restored = parse_seqs(record["about"].get("retired", ""))
-        visible_again = sorted(set(restored) - {seq for state in skipped for seq in state.old_seqs})
-        following = next_seq(root)
-        appends = []
-        seqs = seqs_of(returning)
-        older = [seq for seq in visible_again if seq not in seqs]
-        lines = [event_line("unflush", at, seq=render_seqs(seqs))] if seqs else []
-        lines += [event_line("restore", at, seq=render_seqs(older))] if older else []
-        if lines:
-            lines.append(event_line("flush", at, high=str(following - 1)))
-            appends.append(append_to_evidence(root, at, lines))
-        outcomes = tuple(Outcome(Summarise(state.topic, ""), "skipped", why_left(state)) for state in skipped)
-        report = Report(
-            flushed=bool(changes),
-            outcomes=outcomes,
-            seqs=seqs,
-            changed=tuple(state.topic for state in back if state.old is not None),
-            removed=tuple(state.topic for state in back if state.old is None),
-        )
-        if dry_run:
-            pieces = [diff_lines(s.path, split_lines(s.now), split_lines(s.old or b"")) for s in back]
-            pieces.append(diff_lines(BUFFER, file.document.lines, longer.lines))
-            return replace(report, diff="".join(line for piece in pieces for line in piece))
-        if changes or appends:
-            transaction.commit(root, changes, appends, None)
-            for entry in returning:
-                write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
-            note_state(root, note, following)
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
+        index = finder()
+        with hold(root) as note:
+            return undo_last(root, note, index, timestamp(now), dry_run=dry_run)
+
+
+def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -> Report:
+    """The undo itself, under the lock."""
+    name, record = transaction.read_undo(root)
+    if not name:
+        return Report(reason="there is no flush to undo")
+    file = read_file(root, BUFFER)
+    refuse_unreadable(root, file.document)
+    rows = [(number, row) for number, row in enumerate(record["changes"]) if row["path"].startswith("topics/")]
+    states = [read_state(root, name, number, row) for number, row in rows]
+    groups = groups_of(states)
+    back = [state for group in groups if not any(state.edited for state in group) for state in group]
+    skipped = [state for group in groups if any(state.edited for state in group) for state in group]
+    paths = {state.path for state in back}
+    returning = [
+        entry
+        for entry in recorded_entries(record["about"])
+        if all(unit.path in paths for seq in entry.seqs for unit in index.standing(seq))
+    ]
+    changes = [Change(state.path, state.new_digest, state.old) for state in back]
+    longer = with_entries_first(file.document, returning)
+    if returning:
+        changes.append(Change(BUFFER, file.digest, render(longer)))
+    seqs = seqs_of(returning)
+    restored = set(parse_seqs(record["about"].get("retired", "")))
+    older = sorted(seq for seq in restored - set(seqs) if any(seq in state.old_seqs for state in back))
+    report = Report(
+        flushed=bool(changes),
+        outcomes=tuple(Outcome(Summarise(state.topic, ""), "skipped", why_left(state)) for state in skipped),
+        seqs=seqs,
+        changed=tuple(state.topic for state in back if state.old is not None),
+        removed=tuple(state.topic for state in back if state.old is None),
+    )
+    if dry_run:
+        pieces = [diff_lines(state.path, split_lines(state.now), split_lines(state.old or b"")) for state in back]
+        pieces.append(diff_lines(BUFFER, file.document.lines, longer.lines))
+        return replace(report, diff="".join(line for piece in pieces for line in piece))
+    following = next_seq(root, note)
+    lines = [event_line("unflush", at, seq=render_seqs(seqs))] if seqs else []
+    lines += [event_line("restore", at, seq=render_seqs(older))] if older else []
+    appends = []
+    if lines:
+        appends = [append_to_evidence(root, at, [*lines, event_line("flush", at, high=str(following - 1))])]
+    if changes or appends:
+        transaction.commit(root, changes, appends, drop=name)
+        for entry in returning:
+            write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
+        note_state(root, note, following)
+    else:
         transaction.drop_undo(root, name)
-        return report
+    return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -975,8 +1138,8 @@ def read_state(root: Path, name: str, number: int, row: Mapping[str, Any]) -> St
     """One changed document of an undo record."""
     path = row["path"]
     link = root / UNDO / name / str(number)
-    old = link.read_bytes() if row["old"] else None
-    content = (root / path).read_bytes() if (root / path).exists() else b""
+    old = read_bytes(link) or b"" if row["old"] else None
+    content = read_bytes(root / path) or b""
     digest = transaction.digest_at(root / path)
     before = frozenset(seqs_of(parse(path, old or b"").entries))
     after = frozenset(seqs_of(parse(path, content).entries))
@@ -994,11 +1157,9 @@ def groups_of(states: Sequence[State]) -> list[list[State]]:
     return groups
 
 
-def returning_entries(about: Mapping[str, Any], skipped: Sequence[State]) -> list[Entry]:
-    """The flushed entries that no document left alone still holds, as they stood in CURRENT."""
-    kept = {seq for state in skipped for seq in state.new_seqs}
-    content = "".join(about.get("lines", ())).encode("utf-8", "surrogateescape")
-    return [entry for entry in parse(BUFFER, content).entries if not kept.intersection(entry.seqs)]
+def recorded_entries(about: Mapping[str, Any]) -> Sequence[Entry]:
+    """The flushed entries as they stood in CURRENT."""
+    return parse_piece(BUFFER, "".join(about.get("lines", ())).encode("utf-8", "surrogateescape")).entries
 
 
 def with_entries_first(document: Document, entries: Sequence[Entry]) -> Document:

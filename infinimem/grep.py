@@ -37,6 +37,8 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> Any:
     """The pattern for bytes, matching within lines. Raises `BadPattern` with what is wrong."""
     import re2
 
+    if not pattern.isascii() and any("\ud800" <= char <= "\udfff" for char in pattern):
+        raise BadPattern(f"the pattern {pattern!a} is not valid Unicode")
     options = re2.Options()
     options.never_nl = True
     options.log_errors = False

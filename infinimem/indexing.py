@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from infinimem.errors import StorageFailed
-from infinimem.model import CURRENT, Document, Unit
+from infinimem.model import CURRENT, Document, Unit, topic_of
 from infinimem.search.index import FileState, Index, Parsed, ReadUnits, Tail
 from infinimem.store.buffer import hold
-from infinimem.store.evidence import event_units
-from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE
+from infinimem.store.evidence import event_units, file_ending
+from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
 from infinimem.store.read import list_files, read_file
-from infinimem.text.document import parse, title_of, units
+from infinimem.text.document import parse_piece, title_of, units
 from infinimem.text.lines import FENCE
 from infinimem.text.tokens import estimate
 
@@ -110,7 +110,7 @@ class Reader:
             content = file.read(PIECE if is_evidence else -1)
             if len(content) == PIECE:
                 content = whole_items(content + file.readline(), file)
-        document = parse(path, content)
+        document = parse_piece(path, content, file_ending(self.root / path))
         if document.header.span.stop and not is_evidence:
             return None
         grown = offset + len(content)
@@ -178,9 +178,25 @@ class IndexFinder:
         """Topics whose entries are most like a text."""
         return self.index.similar(text, k)
 
+    def holding(self, term: str) -> int:
+        """How many visible units hold a term."""
+        return self.index.holding(term)
+
+    def visible(self) -> int:
+        """How many visible units there are."""
+        return self.index.visible()
+
     def locate(self, seq: int) -> Unit | None:
-        """Where a seq is visible."""
-        return self.index.locate(seq)
+        """Where a topic shows a seq; where CURRENT holds it if no topic does."""
+        return next(iter(self.standing(seq)), None)
+
+    def standing(self, seq: int) -> Sequence[Unit]:
+        """Every visible place of a seq, CURRENT's last."""
+        return sorted(self.index.standing(seq), key=lambda unit: (unit.topic == CURRENT, unit.path, unit.line))
+
+    def words(self, seq: int) -> Sequence[str]:
+        """The words that evidence has of a seq, oldest first."""
+        return [unit.text for unit in self.index.evidence(seq) if not unit.get("event")]
 
     def expiring(self) -> Sequence[Unit]:
         """Visible entries that say when they expire."""
@@ -205,6 +221,8 @@ class IndexFinder:
         return [row.topic for row in heapq.nsmallest(k, rows, key=lambda row: (row.tokens, row.topic))]
 
     def topics(self) -> Collection[str]:
-        """Every topic id."""
-        return [row.topic for row in self.index.catalog()]
+        """Every topic id, and every name that a folder has taken."""
+        folders = (path for path in (self.root / TOPICS).rglob("*.md") if path.is_dir() or path.is_symlink())
+        names = [topic_of(path.relative_to(self.root).as_posix()) for path in folders]
+        return [*names, *(row.topic for row in self.index.catalog())]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from infinimem.search.index import CatalogRow, Index
 
 TIME = re.compile(
-    r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01])"
-    r"(?:[T ]([01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?)?)?"
+    r"(?!0000)[0-9]{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01])"
+    r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
 )
 ORDER = ("time", "source", "supersedes", "links", "expires")
+MOST_HITS = 10_000
 RESERVED = {"seq", "rev", "event", "observed", "key"}
 
 
@@ -131,6 +132,10 @@ class Library:
         }
         if isinstance(entries, str | Mapping):
             entries = [entries]
+        if not isinstance(entries, Iterable) or isinstance(entries, bytes):
+            raise BadInput(f"write takes a text, a mapping or several of them, not {type(entries).__name__}")
+        if not isinstance(key, str) or not isinstance(meta or {}, Mapping):
+            raise BadInput("`key` is a text and `meta` a mapping; nothing was written")
         drafts = [
             draft_of(entry, shared, meta or {}, key, f"entry {number}")
             for number, entry in enumerate(entries, 1)
@@ -194,7 +199,7 @@ class Library:
         """Revert the last flush (or split or merge by hand) as one transaction."""
         from infinimem.flush import undo
 
-        return undo(self.root, self.clock(), dry_run=dry_run)
+        return undo(self.root, self._finder, self.clock(), dry_run=dry_run)
 
     def split(self, topic: str, *, dry_run: bool = False) -> Report:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
@@ -221,27 +226,31 @@ class Library:
         )
 
     def recover(self, seqs: Iterable[int]) -> list[int]:
-        """Bring back entries that were written but are in neither CURRENT nor evidence any more.
+        """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
 
-        Raises `UnknownSeq` when the log of writes does not hold one of them.
+        Raises `UnknownSeq` when neither the log of writes nor evidence holds one of them.
         """
         from infinimem.check import recover
 
+        require(not isinstance(seqs, str | int), "recover takes several seqs, as a list")
         return recover(self.root, list(seqs))
 
     # read
 
     def search(self, query: str, k: int = 10, *, filter: Filter = Filter()) -> list[Hit]:
         """The entries most like a query, best first, one hit an entry (a joined one with all its seqs)."""
+        require(isinstance(query, str), "a query is a text")
+        k = min(k, MOST_HITS)
         return self.index().search(query, k, filter)
 
     def ask(self, question: str, *, reader: str = "auto", k: int = 0, filter: Filter = Filter()) -> Answer:
         """Evidence for a question, best first. `.found` is False when no content word of it occurs."""
         from infinimem.ask import ask
 
+        require(isinstance(question, str), "a question is a text")
         if reader not in ("auto", "bm25"):
             raise BadInput(f"there is no reader {reader!r}; use auto or bm25")
-        return ask(self.index(), question, k or self.settings.count("ask.k"), filter)
+        return ask(self.index(), question, min(k or self.settings.count("ask.k"), MOST_HITS), filter)
 
     def catalog(self) -> list[CatalogRow]:
         """Every topic document with its summary, sorted by id; CURRENT is not among them."""
@@ -282,6 +291,7 @@ class Library:
         """Where a seq stands, its words in evidence, what it replaced and what replaced it."""
         from infinimem.reading import trace
 
+        require(isinstance(seq, int) and 0 < seq < 10**18, "a seq is a whole number above 0")
         found = trace(self.root, self.index(), seq)
         if not found:
             raise UnknownSeq(f"no entry has seq {seq}; `infinimem status` names the newest")
@@ -313,6 +323,7 @@ class Library:
 
     def _require(self, topic: str) -> str:
         """The id of a topic that exists; a former id or a path will do. Raises `UnknownTopic`."""
+        require(isinstance(topic, str), "a topic is named by its id, a text")
         from infinimem.reading import resolve_topic
 
         found = resolve_topic(self.root, topic, lambda: self.index().catalog())
@@ -327,11 +338,17 @@ class Library:
         return found
 
 
+def require(holds: bool, message: str) -> None:
+    """Raise `BadInput` unless a condition holds: the edge of the API checks types once."""
+    if not holds:
+        raise BadInput(message)
+
+
 def draft_of(
     entry: str | Mapping[str, Any], shared: Mapping[str, Any], meta: Mapping[str, str], key: str, where: str
 ) -> Draft:
     """One entry as signature fields and text, everything checked. Raises `BadInput` naming `where`."""
-    given: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) else {"text": entry}
+    given: dict[Any, Any] = dict(entry) if isinstance(entry, Mapping) else {"text": entry}
     text = given.pop("text", None)
     if not isinstance(text, str) or not text.strip():
         raise BadInput(f"{where} has no text; nothing was written")
@@ -356,7 +373,7 @@ def draft_of(
 
 def field_value(name: str, value: Any, where: str, *, own: bool = False) -> str:
     """A signature field's value as text; "" for none."""
-    if not KEY_ALONE.match(name):
+    if not isinstance(name, str) or not KEY_ALONE.fullmatch(name):
         raise BadInput(f"{where}: {name!r} is no field name (letters, digits, _ . -); nothing was written")
     if name in RESERVED and not own:
         raise BadInput(f"{where}: {name} cannot be given; nothing was written")
@@ -373,7 +390,12 @@ def field_value(name: str, value: Any, where: str, *, own: bool = False) -> str:
     if isinstance(value, list | dict | tuple):
         import json
 
-        return json.dumps(value, ensure_ascii=False)
+        try:
+            value = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"{where}: {name} cannot be stored ({error}); nothing was written") from error
+    if isinstance(value, float) and value != value:
+        raise BadInput(f"{where}: {name} is not a number; nothing was written")
     text = str(value)
     try:
         text.encode("utf-8")
@@ -384,7 +406,8 @@ def field_value(name: str, value: Any, where: str, *, own: bool = False) -> str:
 
 def seqs_value(name: str, value: Any, where: str) -> str:
     """Seqs given as a number, a text or a list."""
-    pieces: Collection[Any] = value if isinstance(value, list | tuple | set | frozenset) else [value]
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    pieces: list[Any] = list(value) if several else [value]
     if not pieces:
         return ""
     seqs: list[int] = []

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import BadInput
-from infinimem.model import CURRENT, Entry, Problem, Unit, path_of, topic_of
+from infinimem.model import CURRENT, Document, Entry, Problem, Unit, path_of, topic_of
 from infinimem.store.buffer import read_if_there
 from infinimem.store.evidence import read_records, retirement
-from infinimem.store.layout import BUFFER
+from infinimem.store.layout import BUFFER, safe_path
 from infinimem.store.read import read_file
 from infinimem.text.document import title_of
 from infinimem.text.lines import strip_ending
@@ -96,7 +96,7 @@ def read_page(root: Path, topic: str, first: int, last: int, heading: str) -> Pa
 
 def trace(root: Path, index: Index, seq: int) -> Trace | None:
     """The story of a seq; None when nothing knows it."""
-    here = index.locate(seq)
+    here = next(iter(sorted(index.standing(seq), key=lambda unit: unit.topic == CURRENT)), None)
     record = read_records(root, [seq])[seq]
     if here is None and not record.entries and not record.events:
         return None
@@ -133,8 +133,17 @@ def status(root: Path, index: Index, settings: Settings, now: datetime) -> Statu
         is_due(document, settings, now),
         last,
         newest,
-        document.blocking,
+        (*document.blocking, *lost(root, document, index)),
     )
+
+
+def lost(root: Path, document: Document, index: Index) -> tuple[Problem, ...]:
+    """What was written and is gone, as `flush` and `check` say it."""
+    from infinimem.flush import lost_entries
+    from infinimem.indexing import IndexFinder
+
+    lines = lost_entries(root, document, IndexFinder(root, index))
+    return tuple(Problem(BUFFER, 0, line, blocking=False, code="lost") for line in lines)
 
 
 def last_flush(root: Path) -> tuple[str, int]:
@@ -158,8 +167,11 @@ def resolve_topic(root: Path, name: str, catalog: Callable[[], Sequence[CatalogR
     topic = CURRENT if name in (CURRENT, BUFFER) else topic_of(name)
     if topic.startswith(("/", ".")) or "\0" in topic or ".." in topic.split("/"):
         return None
-    path = BUFFER if topic == CURRENT else path_of(topic)
-    if topic == CURRENT or (root / path).is_file():
+    try:
+        place = safe_path(root, path_of(topic))
+    except BadInput:  # out of the library, or through a symbolic link
+        return None
+    if topic == CURRENT or place.is_file():
         return topic
     from infinimem.plan.desk import aux_list
 

@@ -316,7 +316,7 @@ def write_plan(report: Report, name: str) -> None:
 
     from infinimem.errors import BadInput
     from infinimem.plan.paper import render_plan
-    from infinimem.store.layout import write_private
+    from infinimem.store.files import write_private
 
     text = render_plan(report.plan)
     if name == "-":

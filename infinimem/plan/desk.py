@@ -40,7 +40,8 @@ class Desk:
     """What a run works on: the buffer it consumes and the documents as its steps have left them.
 
     `waiting` are the buffered entries that no step has placed yet, by their first seq; `spare` are verbatim
-    entries from evidence for the members of joined lines, in case one of them is retired.
+    entries from evidence for the members of joined lines, in case one of them is retired; `gone` are the entries
+    that this run retired.
     """
 
     waiting: Mapping[int, Entry]
@@ -51,7 +52,7 @@ class Desk:
     touched: Mapping[str, tuple[tuple[str, tuple[int, ...]], ...]] = field(default_factory=dict)
     spare: Mapping[int, Entry] = field(default_factory=dict)
     summaries: Mapping[str, str] = field(default_factory=dict)
-    gone_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gone: Mapping[int, Entry] = field(default_factory=dict)
 
     def holding(self, seq: int) -> Entry | None:
         """The visible entry that stands for a seq in one of the documents at hand."""
@@ -151,28 +152,27 @@ def join(desk: Desk, step: Join) -> Desk:
 
 def retire(desk: Desk, step: Retire) -> Desk:
     """Take an entry off the visible surface; the other members of a joined line come back verbatim."""
-    desk = replace(desk, retired=(*desk.retired, step))
+    left = desk.buffered(step.seq) or desk.holding(step.seq)
+    gone = {**desk.gone, **({step.seq: left} if left is not None else {})}
+    desk = replace(desk, retired=(*desk.retired, step), gone=gone)
     waiting = desk.buffered(step.seq)
     if waiting is not None:
         rest = {seq: entry for seq, entry in desk.waiting.items() if entry is not waiting}
         for seq in waiting.seqs:
             if seq != step.seq and seq in desk.spare:
                 rest[seq] = desk.spare[seq]
-        return replace(desk, waiting=dict(sorted(rest.items())))
-    entry = desk.holding(step.seq)
-    if entry is None:
-        return desk
-    document = desk.documents[entry.topic]
-    ending = ending_of(document.lines)
-    indent = indent_of(document.lines[entry.span.start])
-    others = [desk.spare[seq] for seq in entry.seqs if seq != step.seq]
-    lines = [indent + line for other in others for line in entry_lines(other.signature, other.text, ending)]
-    at = document.entries.index(entry)
-    expected = [*document.entries[:at], *others, *document.entries[at + 1 :]]
-    document = only_if_it_reads(edit(document, [(entry.span, lines)]), expected)
-    if not lines:
-        document = without_empty_blocks(document, entry.headings)
-    return with_document(desk, document, "update", (step.by,) if step.by else (step.seq,))
+        desk = replace(desk, waiting=dict(sorted(rest.items())))
+    # a copied file may show an entry twice: every copy leaves
+    while (entry := desk.holding(step.seq)) is not None:
+        document = desk.documents[entry.topic]
+        ending = ending_of(document.lines)
+        others = [desk.spare[seq] for seq in entry.seqs if seq != step.seq]
+        lines = [line for other in others for line in entry_lines(other.signature, other.text, ending)]
+        document = edit(document, [(entry.span, lines)])
+        if not lines:
+            document = without_empty_blocks(document, entry.headings)
+        desk = with_document(desk, document, "update", (step.by,) if step.by else (step.seq,))
+    return desk
 
 
 def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Document:

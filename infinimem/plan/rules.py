@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from infinimem.model import Create, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
-from infinimem.plan.desk import OUR_KEYS, Desk
+from infinimem.model import Create, Document, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
+from infinimem.plan.desk import OUR_KEYS, Desk, is_pinned
 from infinimem.text.signature import render_seqs
 
 GATE = 0.9  # All-Mem, default of Split, Merge and Update alike
@@ -162,7 +162,7 @@ def bad_retire(step: Retire, desk: Desk, gates: Gates) -> str:
         return f"evidence lacks the other entries of the joined line {render_seqs(old.seqs)}"
     if step.why not in ("superseded", "duplicate"):
         return ""
-    new = desk.buffered(step.by) or desk.holding(step.by)
+    new = desk.buffered(step.by) or desk.holding(step.by) or desk.gone.get(step.by)
     if new is None:
         return f"no visible entry has seq {step.by}, which is to take its place"
     if step.conf < gates.supersede:
@@ -221,6 +221,8 @@ def bad_merge(step: Merge, desk: Desk, gates: Gates) -> str:
         return below(step.conf, gates.merge)
     if len(set(step.topics)) < 2 or step.into not in step.topics:
         return "a merge needs two topics, one of which it goes into"
+    if len(set(step.topics)) < len(step.topics):
+        return "a merge names each topic once"
     for topic in step.topics:
         problem = unchangeable(topic, desk)
         if problem:
@@ -228,7 +230,17 @@ def bad_merge(step: Merge, desk: Desk, gates: Gates) -> str:
         own = [key for key in desk.documents[topic].header.fields if key not in OUR_KEYS]
         if own and topic != step.into:
             return f"{topic} has front matter of its own ({', '.join(own[:3])}); move it by hand first"
+        if topic != step.into and is_pinned(desk.documents[topic]):
+            return f"{topic} is pinned (aux.pinned); merge the other way, or unpin it first"
+        if topic != step.into and has_comment(desk.documents[topic]):
+            return f"{topic} has comments in its front matter; move them by hand first"
     return ""
+
+
+def has_comment(document: Document) -> bool:
+    """Whether a person wrote a comment into the front matter."""
+    span = document.header.span
+    return any(line.lstrip().startswith("#") for line in document.lines[span.start : span.stop])
 
 
 def bad_summary(step: Summarise, desk: Desk) -> str:

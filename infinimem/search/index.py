@@ -290,11 +290,25 @@ class Index:
         sought = [term for term in asked if not words.is_date_term(term)] or asked
         return self._mended(lambda: not any(self._holding(term, "words", "above") for term in sought))
 
+    def holding(self, term: str) -> int:
+        """How many visible units hold a term, as `words.analyse` spells it."""
+        return self._mended(lambda: self._holding(term))
+
+    def visible(self) -> int:
+        """How many visible units there are."""
+        return self._units
+
     def locate(self, seq: int) -> Unit | None:
         """Where a seq stands now, alone or in a joined line; None if nowhere visible."""
         from infinimem.search.shelf import VISIBLE
 
         return self._mended(lambda: next(iter(self._at_seqs((seq,), VISIBLE)), None))
+
+    def standing(self, seq: int) -> list[Unit]:
+        """Every visible place of a seq, by place: two where a file was copied or an old CURRENT brought back."""
+        from infinimem.search.shelf import VISIBLE
+
+        return self._mended(lambda: self._at_seqs((seq,), VISIBLE))
 
     def expiring(self) -> list[Unit]:
         """Every visible entry that says when it expires, by place."""

@@ -7,6 +7,7 @@ a torn one; afterwards it says what the files looked like, so that the next writ
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import mmap
 import os
@@ -18,17 +19,20 @@ from pathlib import Path
 
 from infinimem.errors import NeedsAttention, StorageFailed
 from infinimem.model import Entry, Signature
+from infinimem.store.files import PRIVATE_FILE, sync, write_all
 from infinimem.store.layout import (
     BUFFER,
     BUFFER_HEAD,
     COMMIT,
     EVIDENCE,
+    FLUSH_LOCK,
+    INDEX,
+    KEPT,
     LOCK,
     LOG,
     MANIFEST,
-    PRIVATE_FILE,
-    sync,
-    write_all,
+    STATE,
+    UNDO,
 )
 from infinimem.store.lock import exclusive
 from infinimem.text.signature import parse_seqs, render_signature
@@ -36,9 +40,9 @@ from infinimem.text.signature import parse_seqs, render_signature
 HIGHEST_SEQ = 10**18 - 1
 LARGEST_BUFFER_COMPARED = 4 << 20
 MOST_COMPARED = 1000
-FIELD = rb'[A-Za-z_][A-Za-z0-9_.-]*=(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*), ?'
+FIELD = rb'[A-Za-z_][A-Za-z0-9_.-]*=(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*), *'
 SIGNED = re.compile(
-    rb"^(?:\xef\xbb\xbf)?([ \t]*)[-*+] <(?:"
+    rb"^(?:\xef\xbb\xbf)?([ \t]*)[-*+][ \t]+<(?:"
     + FIELD
     + rb")*?seq=([0-9]+(?:-[0-9]+)?(?:\+[0-9]+(?:-[0-9]+)?)*)[,>]",
     re.MULTILINE,
@@ -52,6 +56,7 @@ Draft = tuple[Signature, str]
 @contextmanager
 def hold(root: Path, *, wait: float = 600.0) -> Iterator[int]:
     """Hold the library's lock with everything mended that a killed process left behind."""
+    refuse_links(root)
     with exclusive(root / LOCK, wait=wait) as note:
         mend_append(root, note)
         if (root / MANIFEST).exists() or (root / COMMIT).exists():
@@ -68,6 +73,14 @@ class Appended:
     seqs: tuple[int, ...]
     stored: bool = True
     repeats: tuple[tuple[int, int], ...] = ()
+
+
+def refuse_links(root: Path) -> None:
+    """Nothing outside the library is ever written: a repository may bring links where our own files belong."""
+    for name in (STATE, LOCK, FLUSH_LOCK, LOG, COMMIT, MANIFEST, UNDO, KEPT, INDEX, EVIDENCE):
+        path = root / name
+        if path.is_symlink():
+            raise NeedsAttention(f"{path} is a symbolic link; remove it, it is made anew. Nothing was written")
 
 
 def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
@@ -110,29 +123,22 @@ def store(root: Path, note: int, drafts: Sequence[Draft]) -> list[int]:
     for _ in range(20):
         descriptor = open_buffer(path)
         try:
-            size = os.fstat(descriptor).st_size
-            first, ending, lead = survey(root, note, descriptor, size)
+            first, ending, lead = survey(root, note, descriptor)
             if not seqs:
                 if first + len(drafts) > HIGHEST_SEQ:
-                    raise NeedsAttention(
-                        f"{BUFFER}: the seq {first - 1} leaves no room for more; correct that line"
-                    )
+                    raise NeedsAttention(f"{BUFFER}: the seq {first - 1} leaves no room for more; correct that line")
                 seqs = list(range(first, first + len(drafts)))
             lines = [
-                render_draft(signature, text, (seq,), ending)
-                for seq, (signature, text) in zip(seqs, drafts, strict=True)
+                render_draft(signature, text, (seq,), "\n") for seq, (signature, text) in zip(seqs, drafts, strict=True)
             ]
-            content = "".join(lines).encode("utf-8")
-            write_at_end(note, descriptor, size, lead + content)
+            write_at_end(root, note, descriptor, lead, "".join(lines).encode("utf-8"), ending)
             if still_there(path, descriptor):
-                write_log(root, content.replace(b"\r\n", b"\n") if ending == "\r\n" else content)
                 leave_note(root, note, os.fstat(descriptor), seqs[-1] + 1, ending)
                 return seqs
         finally:
             os.close(descriptor)
         # An editor put another file in its place meanwhile; did it see the new lines?
         if path.exists() and all(seq in seqs_in(path.read_bytes()) for seq in seqs):
-            write_log(root, content)
             return seqs
     raise NeedsAttention(f"{path}: another program keeps replacing this file; close it and write again")
 
@@ -141,10 +147,9 @@ def append_known(root: Path, note: int, entries: Sequence[Entry]) -> None:
     """Put entries that have their seqs already at the end of CURRENT. Under the lock that `note` is."""
     descriptor = open_buffer(root / BUFFER)
     try:
-        size = os.fstat(descriptor).st_size
-        following, ending, lead = survey(root, note, descriptor, size)
-        content = "".join(render_draft(entry.signature, entry.text, entry.seqs, ending) for entry in entries)
-        write_at_end(note, descriptor, size, lead + content.encode("utf-8", "surrogateescape"))
+        following, ending, lead = survey(root, note, descriptor)
+        content = "".join(render_draft(entry.signature, entry.text, entry.seqs, "\n") for entry in entries)
+        write_at_end(root, note, descriptor, lead, content.encode("utf-8", "surrogateescape"), ending)
         leave_note(root, note, os.fstat(descriptor), following, ending)
     finally:
         os.close(descriptor)
@@ -167,12 +172,13 @@ def open_buffer(path: Path) -> int:
         raise StorageFailed(f"{path} cannot be opened for writing: {why}; nothing was written") from error
 
 
-def survey(root: Path, note: int, descriptor: int, size: int) -> tuple[int, str, bytes]:
+def survey(root: Path, note: int, descriptor: int) -> tuple[int, str, bytes]:
     """The next seq, CURRENT's line ending, and what must come before an appended line."""
-    known = read_note(root, note, os.fstat(descriptor))
+    here = os.fstat(descriptor)
+    known = read_note(root, note, here)
     if known is not None:
         return known[0], known[1], b""
-    content = os.pread(descriptor, size, 0)
+    content = os.pread(descriptor, here.st_size, 0)
     ending = "\r\n" if content[: content.find(b"\n") + 1].endswith(b"\r\n") else "\n"
     lead = b""
     if not content:
@@ -180,31 +186,60 @@ def survey(root: Path, note: int, descriptor: int, size: int) -> tuple[int, str,
     elif not content.endswith(b"\n"):
         lead = ending.encode()
     log = read_if_there(root / LOG)
-    highest = max(highest_seq(content), highest_seq(log), evidence_high(root))
+    highest = max(highest_seq(content), highest_seq(log), evidence_high(root), noted_seq(note) - 1)
     return highest + 1, ending, lead
 
 
-def write_at_end(note: int, descriptor: int, size: int, content: bytes) -> None:
-    """Append under a note of where, and have it on disk; on any failure the file is as it was."""
+def noted_seq(note: int) -> int:
+    """The seq that was to come next when the note was left; 1 without a note. Evidence may have been deleted since."""
+    words = get_note(note).split()
+    return int(words[-1]) if words and words[0] == "ready" else 1
+
+
+def write_at_end(root: Path, note: int, descriptor: int, lead: bytes, content: bytes, ending: str) -> None:
+    """Append to the log of writes and then to CURRENT, and have it on disk; on any failure both are as they were.
+
+    The note says where, so that whoever takes the lock after a kill can compare CURRENT with the log and
+    cut off a torn append, and only that. The log is no promise of durability, so it is not synced.
+    """
     here = os.fstat(descriptor)
+    log = open_log(root)
     try:
-        set_note(note, f"append {here.st_ino} {size} {len(content)}")
+        logged = os.fstat(log).st_size
+        mark = "crlf" if ending == "\r\n" else "lf"
+        start = f"append {here.st_ino} {here.st_size} {lead.hex() or '-'} {mark} {logged} {len(content)}"
+        try:
+            set_note(note, start)
+            write_all(log, content)
+            write_all(descriptor, lead + with_ending(content, ending))
+            sync(descriptor)
+        except BaseException as error:
+            what = take_back(note, descriptor, here.st_size, log, logged)
+            if isinstance(error, OSError):
+                raise StorageFailed(f"{BUFFER} cannot be written: {error.strerror}; {what}") from error
+            raise
+    finally:
+        os.close(log)
+
+
+def with_ending(content: bytes, ending: str) -> bytes:
+    """Lines with the document's own terminator."""
+    return content.replace(b"\n", b"\r\n") if ending == "\r\n" else content
+
+
+def open_log(root: Path) -> int:
+    """The log of writes, open for appending."""
+    try:
+        return os.open(root / LOG, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
     except OSError as error:
-        raise StorageFailed(f"{LOCK} cannot be written: {error.strerror}; nothing was stored") from error
-    try:
-        write_all(descriptor, content)
-        sync(descriptor)
-    except BaseException as error:
-        what = take_back(note, descriptor, size)
-        if isinstance(error, OSError):
-            raise StorageFailed(f"{BUFFER} cannot be written: {error.strerror}; {what}") from error
-        raise
+        raise StorageFailed(f"{root / LOG} cannot be opened: {error.strerror}; nothing was stored") from error
 
 
-def take_back(note: int, descriptor: int, size: int) -> str:
+def take_back(note: int, descriptor: int, size: int, log: int, logged: int) -> str:
     """Undo a failed append; says how that went. A full disk can still truncate, a read-only one cannot."""
     try:
         os.ftruncate(descriptor, size)
+        os.ftruncate(log, logged)
     except OSError:
         return f"part of it may stand at the end of {BUFFER}; the next command puts that right"
     with contextlib.suppress(OSError):
@@ -213,20 +248,32 @@ def take_back(note: int, descriptor: int, size: int) -> str:
 
 
 def mend_append(root: Path, note: int) -> None:
-    """Cut off an append that its writer did not live to finish."""
-    words = os.pread(note, 4096, 0).split()
-    if len(words) != 4 or words[0] != b"append":
+    """Cut off an append that its writer did not live to finish; what was edited since is left alone."""
+    words = get_note(note).split()
+    if not words or words[0] != "append":
         return
-    inode, offset, length = (int(word) for word in words[1:])
+    inode, offset, logged, length = (int(words[at]) for at in (1, 2, 5, 6))
+    lead = b"" if words[3] == "-" else bytes.fromhex(words[3])
     try:
-        descriptor = os.open(root / BUFFER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(root / BUFFER, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return
     try:
-        here = os.fstat(descriptor)
-        if here.st_ino == inode and offset < here.st_size < offset + length:
-            os.ftruncate(descriptor, offset)
-            sync(descriptor)
+        log = open_log(root)
+        try:
+            content = os.pread(log, length, logged)
+            here = os.fstat(descriptor)
+            whole = lead + with_ending(content, "\r\n" if words[4] == "crlf" else "\n")
+            tail = os.pread(descriptor, len(whole) + 1, offset) if here.st_ino == inode else whole
+            if len(content) < length:  # CURRENT comes after the log, so it was not begun
+                os.ftruncate(log, logged)
+            elif len(tail) < len(whole) and whole.startswith(tail) and here.st_size == offset + len(tail):
+                os.ftruncate(descriptor, offset)
+                sync(descriptor)
+                os.ftruncate(log, logged)
+            set_note(note, "")
+        finally:
+            os.close(log)
     except OSError as error:
         raise StorageFailed(f"{BUFFER} ends in half an entry that cannot be cut off: {error.strerror}") from error
     finally:
@@ -245,20 +292,26 @@ def still_there(path: Path, descriptor: int) -> bool:
 def write_log(root: Path, content: bytes) -> None:
     """The second copy. It is no promise of durability (CURRENT is), so it is not synced."""
     try:
-        descriptor = os.open(root / LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+        descriptor = open_log(root)
         try:
             write_all(descriptor, content)
         finally:
             os.close(descriptor)
-    except OSError:  # the entry itself is safe in CURRENT
+    except (OSError, StorageFailed):  # the entry itself is safe in CURRENT
         pass
 
 
 def set_note(note: int, text: str) -> None:
-    """Replace the lock file's content."""
-    content = text.encode()
+    """Replace the lock file's content; the checksum tells a torn note from a whole one."""
+    content = f"{text} {binascii.crc32(text.encode()):08x}".encode() if text else b""
     os.pwrite(note, content, 0)
     os.ftruncate(note, len(content))
+
+
+def get_note(note: int) -> str:
+    """The lock file's content; "" when there is none, or none that is whole."""
+    text, _, checksum = os.pread(note, 4096, 0).decode("utf-8", "replace").rpartition(" ")
+    return text if text and checksum == f"{binascii.crc32(text.encode()):08x}" else ""
 
 
 def leave_note(root: Path, note: int, here: os.stat_result, following: int, ending: str) -> None:
@@ -270,8 +323,8 @@ def leave_note(root: Path, note: int, here: os.stat_result, following: int, endi
 
 def read_note(root: Path, note: int, here: os.stat_result) -> tuple[int, str] | None:
     """The next seq and line ending, if nothing has changed since the note was left."""
-    words = os.pread(note, 4096, 0).decode("ascii", "replace").split()
-    if len(words) < 4 or words[0] != "ready" or not words[-1].isdigit():
+    words = get_note(note).split()
+    if not words or words[0] != "ready":
         return None
     if " ".join(words[1:-2]) != fingerprint(root, here):
         return None
@@ -304,12 +357,16 @@ def note_state(root: Path, note: int, following: int) -> None:
         whole = file.read(1) == b"\n"
     if whole:
         leave_note(root, note, here, following, ending)
+    else:
+        with contextlib.suppress(OSError):
+            set_note(note, f"ready unknown lf {following}")
 
 
-def next_seq(root: Path) -> int:
-    """The seq that the next write will get. Call it under the lock."""
+def next_seq(root: Path, note: int) -> int:
+    """The seq that the next write will get. Call it under the lock that `note` is."""
     content = read_if_there(root / BUFFER)
-    return max(highest_seq(content), highest_seq(read_if_there(root / LOG)), evidence_high(root)) + 1
+    logged = highest_seq(read_if_there(root / LOG))
+    return max(highest_seq(content), logged, evidence_high(root), noted_seq(note) - 1) + 1
 
 
 def seqs_in(content: bytes) -> set[int]:
@@ -384,32 +441,29 @@ class _Found:
 
 
 def find_key(root: Path, key: str) -> list[int]:
-    """The seqs of the entries that were written with this `--key`; [] when there are none."""
-    from infinimem.text.signature import render_value
+    """The seqs of the entries that were written with this `--key`; [] when there are none.
 
-    needle = re.compile(
-        rb"^- <(?:"
-        + FIELD
-        + rb")*?seq=([0-9+-]+)[^\n]*?, ?key="
-        + re.escape(render_value(key).encode())
-        + rb"[,>]",
-        re.MULTILINE,
-    )
+    A line that only talks of such a key is no match: candidates are read as the signatures that they are.
+    """
+    from infinimem.text.signature import parse_signature, render_value
+
+    needle = re.compile(rb"^- (<[^\n]*key=" + re.escape(render_value(key).encode()) + rb"[,>][^\n]*)", re.MULTILINE)
     for path in (root / BUFFER, *reversed(evidence_files(root))):
-        seqs = sorted({seq for match in scan(path, needle) for seq in parse_seqs(match[1].decode())})
-        if seqs:
-            return seqs
+        found: set[int] = set()
+        for match in scan(path, needle):
+            parsed = parse_signature(match[1].decode("utf-8", "surrogateescape"))
+            if parsed is not None and parsed[0].get("key") == key:
+                found.update(parsed[0].seqs)
+        if found:
+            return sorted(found)
     return []
 
 
 def read_if_there(path: Path) -> bytes:
     """The file's bytes; b"" when there is none."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise StorageFailed(f"{path} cannot be read: {error.strerror}; check its permissions") from error
+    from infinimem.store.files import read_bytes
+
+    return read_bytes(path) or b""
 
 
 def stat_if_there(path: Path) -> os.stat_result | None:

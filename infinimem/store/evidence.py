@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from infinimem.model import Document, Entry, Span, Unit
+from infinimem.model import Document, Entry, Problem, Span, Unit
 from infinimem.store.buffer import evidence_files
 from infinimem.store.layout import EVIDENCE
 from infinimem.store.transaction import Append
-from infinimem.text.document import Event, events, parse
+from infinimem.text.document import Event, events, parse, parse_piece
 from infinimem.text.lines import split_lines
 from infinimem.text.signature import parse_seqs, render_fields, render_seqs
 
@@ -29,19 +29,55 @@ class Record:
     entries: tuple[tuple[str, Entry], ...]
     events: tuple[tuple[str, Event], ...]
 
+    @property
+    def newest(self) -> Entry | None:
+        """The entry as its newest revision has it, alone, not as part of a joined line."""
+        alone = [entry for _, entry in self.entries if len(entry.seqs) == 1]
+        if not alone:
+            return None
+        fields = alone[0].signature
+        return replace(alone[-1], signature=fields)
 
-def evidence_path(at: str) -> str:
-    """The file of the month that an ISO timestamp lies in."""
-    return f"{EVIDENCE}/{at[:7]}.md"
+
+def evidence_path(root: Path, at: str) -> str:
+    """The file of the month that an ISO timestamp lies in; never one older than the newest there is.
+
+    What happened is read back in the order of the files, so a clock that was set back must not reorder it.
+    """
+    newest = max((path.name for path in evidence_files(root)), default="")
+    return f"{EVIDENCE}/{max(f'{at[:7]}.md', newest)}"
+
+
+def evidence_conflicts(root: Path) -> list[Problem]:
+    """A problem for each evidence file with an unresolved git conflict; reads bytes only, to be cheap."""
+    found = []
+    for path in evidence_files(root):
+        line = line_of_conflict(path)
+        if line:
+            message = "a git conflict is not resolved; keep the lines of both sides, then go on"
+            found.append(Problem(f"{EVIDENCE}/{path.name}", line, message, code="conflict"))
+    return found
+
+
+def line_of_conflict(path: Path) -> int:
+    """The 1-based line of the first conflict marker; 0 where there is none. A search of bytes, so cheap."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return 0
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            at = 0 if content[:8] == b"<<<<<<< " else content.find(b"\n<<<<<<< ") + 1
+            if at == 0 and content[:8] != b"<<<<<<< ":
+                return 0
+            return content[:at].count(b"\n") + 1
 
 
 def append_to_evidence(root: Path, at: str, lines: Sequence[str]) -> Append:
     """Lines to add to this month's evidence; a new file gets a heading, an unended last line its newline."""
-    path = evidence_path(at)
+    path = evidence_path(root, at)
     place = root / path
     lead = ""
     if not place.exists() or place.stat().st_size == 0:
-        lead = f"# Evidence {at[:7]}\n\n"
+        lead = f"# Evidence {place.stem}\n\n"
     else:
         with place.open("rb") as file:
             file.seek(-1, 2)
@@ -76,8 +112,9 @@ def read_records(root: Path, seqs: Iterable[int]) -> dict[int, Record]:
         needle = re.compile(rb"seq=(?:(?:" + numbers + rb")[,>]|[0-9]+[-+])")
     for path in evidence_files(root):
         name = f"{EVIDENCE}/{path.name}"
+        ending = file_ending(path)
         for line, fragment in fragments(path, needle, wanted):
-            document = parse(name, fragment)
+            document = parse_piece(name, fragment, ending)
             for entry in document.entries:
                 here = replace(entry, span=Span(entry.span.start + line, entry.span.stop + line))
                 for seq in wanted.intersection(entry.seqs):
@@ -86,6 +123,12 @@ def read_records(root: Path, seqs: Iterable[int]) -> dict[int, Record]:
                 for seq in wanted.intersection(event.seqs):
                     happened[seq].append((name, event))
     return {seq: Record(seq, tuple(entries[seq]), tuple(happened[seq])) for seq in wanted}
+
+
+def file_ending(path: Path) -> str:
+    """The line terminator of a file."""
+    with path.open("rb") as file:
+        return "\r\n" if file.readline().endswith(b"\r\n") else "\n"
 
 
 def fragments(path: Path, needle: re.Pattern[bytes], wanted: set[int]) -> list[tuple[int, bytes]]:

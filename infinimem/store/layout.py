@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from infinimem.errors import BadInput, NoLibrary, StorageFailed
+from infinimem.store.files import make_folder, write_once, write_private
 
 BUFFER = "CURRENT.md"
 TOPICS = "topics"
@@ -23,13 +24,11 @@ COMMIT = f"{STATE}/commit"
 MANIFEST = f"{STATE}/commit.json"
 UNDO = f"{STATE}/undo"
 KEPT = f"{STATE}/kept"
+INDEX = f"{STATE}/index"
 
 MARKER = "format: 1\n"
 BUFFER_HEAD = b"# CURRENT\n\n"
-FORMAT = re.compile(r"^format:[ \t]*(\S+)", re.MULTILINE)
-
-PRIVATE_FILE = 0o600
-PRIVATE_FOLDER = 0o700
+FORMAT = re.compile(r"^\ufeff?format:[ \t]*(\S+)", re.MULTILINE)
 
 
 def is_library(folder: Path) -> bool:
@@ -97,10 +96,7 @@ def create_library(root: Path) -> bool:
         if made:
             settings = root / SETTINGS
             if settings.exists():
-                keep = settings.read_bytes()
-                write_private(
-                    settings, keep + (b"" if keep.endswith(b"\n") or not keep else b"\n") + MARKER.encode()
-                )
+                mark_settings(settings)
             else:
                 write_once(settings, MARKER.encode())
         write_once(root / STATE / ".gitignore", b"*\n")
@@ -111,71 +107,21 @@ def create_library(root: Path) -> bool:
     return made
 
 
-def make_folder(folder: Path) -> None:
-    """The folder and its missing parents; only the new ones are given private modes."""
-    missing = []
-    while not folder.is_dir():
-        missing.append(folder)
-        folder = folder.parent
-    for path in reversed(missing):
-        path.mkdir(PRIVATE_FOLDER, exist_ok=True)
+def mark_settings(settings: Path) -> None:
+    """Add `format: 1` to settings that lack it, if they then still read as settings."""
+    import yaml
 
+    from infinimem.text.header import load_yaml
 
-def write_once(path: Path, content: bytes) -> None:
-    """Create the file with its whole content at once, or leave the one that is there."""
-    if path.exists():
-        return
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    write_private(beside, content)
+    old = settings.read_bytes()
+    new = old + (b"" if old.endswith(b"\n") or not old else b"\n") + MARKER.encode()
     try:
-        os.link(beside, path)
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without hard links
-        beside.replace(path)
-        return
-    beside.unlink()
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, and have it on disk."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
-    try:
-        write_all(descriptor, content)
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_all(descriptor: int, content: bytes) -> None:
-    """Write every byte; a short write (disk full, quota) raises `OSError`."""
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def sync(descriptor: int) -> None:
-    """Have the file's data on disk, through the drive's own cache where the platform can."""
-    if sys.platform == "darwin":
-        import fcntl
-
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-            return
-        except OSError:  # not every file system has it
-            pass
-    os.fsync(descriptor)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the folder's names on disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError:  # some network file systems refuse; the files themselves are synced
-        pass
-    finally:
-        os.close(descriptor)
+        content = load_yaml(new.decode("utf-8-sig"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        content = None
+    if not isinstance(content, dict) or content.get("format") != 1:
+        raise BadInput(f"{settings} is no settings file of a library; add `format: 1` to it, or choose another folder")
+    write_private(settings, new)
 
 
 def safe_path(root: Path, path: str) -> Path:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from infinimem.errors import NeedsAttention, StorageFailed
-from infinimem.store.layout import PRIVATE_FILE, make_folder
+from infinimem.store.files import PRIVATE_FILE, make_folder
 
 
 @contextmanager

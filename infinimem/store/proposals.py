@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from infinimem.store.layout import STATE, write_private
+from infinimem.store.files import write_private
+from infinimem.store.layout import STATE
 
 PROPOSALS = f"{STATE}/proposals.yaml"
 

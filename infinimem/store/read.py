@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from infinimem.errors import StorageFailed
 from infinimem.model import Document, Problem
+from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS
-from infinimem.store.transaction import digest_of
 from infinimem.text.document import parse
 
 BACKUP_ENDINGS = ("~", ".swp", ".swo", ".tmp", ".bak", ".orig")
@@ -70,7 +70,7 @@ def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
         return  # `unreadable_folders` names it; the rest keeps working
     for child in children:
         name = child.name
-        if name.startswith("."):
+        if name.startswith(".") or not is_text(name):
             continue
         if name.endswith(".md"):
             try:
@@ -84,6 +84,11 @@ def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
             yield from walk(folder / name, f"{prefix}{name}/")
 
 
+def is_text(name: str) -> bool:
+    """Whether a file name is valid UTF-8: only then can it be a topic's id."""
+    return name.isascii() or not any("\udc80" <= char <= "\udcff" for char in name)
+
+
 def seen_of(status: os.stat_result) -> Seen:
     """A file's status as the index remembers it."""
     return Seen(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
@@ -94,12 +99,9 @@ def read_file(root: Path, path: str) -> File:
 
     Raises `StorageFailed` where it is there but cannot be read.
     """
-    try:
-        content = (root / path).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+    content = read_bytes(root / path)
+    if content is None:
         return File(path, "", parse(path, b""))
-    except OSError as error:
-        raise StorageFailed(f"{path} cannot be read: {error.strerror}; check its permissions") from error
     return File(path, digest_of(content), parse(path, content))
 
 
@@ -110,6 +112,13 @@ def folder_problems(root: Path) -> list[Problem]:
         for name in sorted([*names, *files]):
             place = Path(folder) / name
             path = place.relative_to(root).as_posix()
+            if not is_text(name):
+                shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+                message = "the name is not UTF-8; rename it, until then it is left out"
+                problems.append(Problem(shown, 0, message, blocking=False, code="name"))
+                continue
+            if name.endswith(".md") and place.is_dir() and not place.is_symlink():
+                problems.append(Problem(path, 0, "a folder with the name of a document; rename it", False, "name"))
             if place.is_symlink() and (name.endswith(".md") or place.is_dir()):
                 message = "a symbolic link is neither read nor written; move the real file here"
                 problems.append(Problem(path, 0, message, blocking=False, code="symlink"))

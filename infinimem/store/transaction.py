@@ -5,16 +5,16 @@
 3. each old file is hard-linked into `.infinimem/undo/`, each new one renamed into place
 4. the manifest is removed
 
-`recover` finishes what lies beyond the commit point and discards what lies before it. It touches a file
-only if its digest is the old or the new one; otherwise it stops and both are kept.
+`recover` finishes what lies beyond the commit point and discards what lies before it. A file that somebody has
+changed meanwhile is left as it is: then the commit is taken back, or only CURRENT's lines are taken out of it.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,20 +23,20 @@ from typing import Any
 
 from infinimem.errors import ChangedOnDisk, NeedsAttention, StorageFailed
 from infinimem.model import Change
-from infinimem.store.layout import (
-    COMMIT,
-    KEPT,
-    MANIFEST,
+from infinimem.store.files import (
     PRIVATE_FILE,
-    UNDO,
+    digest_of,
     make_folder,
-    safe_path,
+    read_bytes,
     sync,
     sync_folder,
     write_all,
     write_private,
 )
+from infinimem.store.layout import BUFFER, COMMIT, KEPT, LOG, MANIFEST, UNDO, safe_path
+from infinimem.text.document import edit, entry_lines, parse, parse_piece, render
 
+NUMBERED = re.compile(r"[0-9]{6,9}")
 UNDO_KEPT = 5
 """Flushes that can be undone, newest first."""
 
@@ -49,27 +49,26 @@ class Append:
     content: bytes
 
 
-def digest_of(content: bytes) -> str:
-    """A file's digest as snapshots and changes carry it."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
 def digest_at(path: Path) -> str:
     """The digest of the file there now; "" when there is none."""
-    try:
-        return digest_of(path.read_bytes())
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise StorageFailed(f"{path} cannot be read: {error.strerror}; nothing was written") from error
+    content = read_bytes(path)
+    return "" if content is None else digest_of(content)
 
 
 def commit(
-    root: Path, changes: Sequence[Change], appends: Sequence[Append], about: Mapping[str, Any] | None = None
+    root: Path,
+    changes: Sequence[Change],
+    appends: Sequence[Append],
+    about: Mapping[str, Any] | None = None,
+    *,
+    undoable: bool = False,
+    drop: str = "",
 ) -> list[str]:
     """Carry out all changes, or none. Call it under the library's lock.
 
-    `about` is kept with the old files as an undo record; without it none is kept. Gives a line for each
+    `about` says what the changes are for: `lines`, the entries that leave CURRENT, and `void`, what evidence
+    is to gain should the commit have to be taken back. With `undoable` it is kept with the old files as an undo
+    record; `drop` names one that has served. Gives a line for each
     file that another program saved in the very moment of the change: its version lies in `.infinimem/kept/`.
     Raises `ChangedOnDisk` when a file is not what the change was made for, `StorageFailed` when the disk
     refuses; in both cases nothing has changed.
@@ -82,7 +81,7 @@ def commit(
     for append in appends:
         safe_path(root, append.path)
     try:
-        manifest = stage(root, changes, appends, about)
+        manifest = stage(root, changes, appends, about or {}, next_undo(root) if undoable else "", drop)
     except OSError as error:
         shutil.rmtree(root / COMMIT, ignore_errors=True)
         raise StorageFailed(f"{root} cannot be written: {error.strerror}; nothing was changed") from error
@@ -90,7 +89,12 @@ def commit(
 
 
 def stage(
-    root: Path, changes: Sequence[Change], appends: Sequence[Append], about: Mapping[str, Any] | None
+    root: Path,
+    changes: Sequence[Change],
+    appends: Sequence[Append],
+    about: Mapping[str, Any],
+    undo: str,
+    drop: str,
 ) -> dict[str, Any]:
     """Write the new contents and, last, the manifest that makes them count."""
     folder = root / COMMIT
@@ -113,9 +117,7 @@ def stage(
         target = root / append.path
         size = target.stat().st_size if target.exists() else 0
         tails.append({"path": append.path, "offset": size, "length": len(append.content)})
-    manifest: dict[str, Any] = {"changes": rows, "appends": tails, "undo": "", "about": dict(about or {})}
-    if about is not None:
-        manifest["undo"] = next_undo(root)
+    manifest: dict[str, Any] = {"changes": rows, "appends": tails, "undo": undo, "drop": drop, "about": dict(about)}
     beside = folder / "manifest"
     write_private(beside, json.dumps(manifest).encode())
     sync_folder(folder)
@@ -132,64 +134,189 @@ def next_undo(root: Path) -> str:
 def undo_records(root: Path) -> list[str]:
     """The names of the undo records, oldest first."""
     try:
-        return sorted(name for name in os.listdir(root / UNDO) if name.isdigit())
+        return sorted(name for name in os.listdir(root / UNDO) if NUMBERED.fullmatch(name))
     except FileNotFoundError:
         return []
 
 
-def recover(root: Path) -> list[str]:
-    """Finish or discard what a killed commit left. Call it under the lock."""
+def recover(root: Path) -> None:
+    """Finish or take back what a killed commit left. Call it under the lock.
+
+    Hand edits win: where a file is neither what it was nor what it becomes (somebody edited it, or a branch was
+    switched under the killed commit), it is left as it is. CURRENT then only loses the lines that the commit
+    consumed; for any other file the whole commit is taken back.
+    """
     try:
         text = (root / MANIFEST).read_text("utf-8")
     except FileNotFoundError:
         shutil.rmtree(root / COMMIT, ignore_errors=True)
-        return []
-    return finish(root, json.loads(text))
+        return
+    manifest = read_manifest(root, text)
+    strange = strangers(root, manifest)
+    if any(path not in (BUFFER, LOG) for path in strange):
+        take_back(root, manifest)
+    else:
+        finish(root, without_changes_of(root, manifest, strange))
 
 
-def finish(root: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Everything after the commit point; may be repeated from any place in it."""
+def read_manifest(root: Path, text: str) -> dict[str, Any]:
+    """The manifest, if it is one that `stage` wrote."""
     try:
-        refuse_strangers(root, manifest)
-        kept = [*move_into_place(root, manifest)]
-        append_all(root, manifest)
-        write_undo_record(root, manifest)
+        manifest: dict[str, Any] = json.loads(text)
+        rows = [(row["path"], row["old"], row["new"]) for row in manifest["changes"]]
+        tails = [(row["path"], int(row["offset"]), int(row["length"])) for row in manifest["appends"]]
+        undo, drop, about = str(manifest["undo"]), str(manifest["drop"]), manifest["about"]
+        fits = all(isinstance(part, str) for row in rows for part in row) and isinstance(about, dict)
+    except (ValueError, KeyError, TypeError):
+        fits = False
+    if not fits or not all(NUMBERED.fullmatch(name) for name in (undo, drop) if name):
+        raise NeedsAttention(f"{root / MANIFEST} is damaged; move it and {COMMIT} away, then run: infinimem check")
+    for path in (*(row[0] for row in rows), *(tail[0] for tail in tails)):
+        safe_path(root, path)
+    return manifest
+
+
+def strangers(root: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """The files that are neither what they were nor what they become."""
+    rows = manifest["changes"]
+    return [row["path"] for row in rows if digest_at(root / row["path"]) not in (row["old"], row["new"])]
+
+
+def without_changes_of(root: Path, manifest: dict[str, Any], strange: Sequence[str]) -> dict[str, Any]:
+    """The manifest for a CURRENT that was edited since: it loses the consumed lines, and nothing else."""
+    rows = []
+    for number, row in enumerate(manifest["changes"]):
+        row = {**row, "number": row.get("number", number)}
+        if row["path"] == BUFFER and BUFFER in strange:
+            old = (root / BUFFER).read_bytes() if (root / BUFFER).exists() else b""
+            new = without_lines(old, manifest["about"].get("lines", ()))
+            write_private(root / COMMIT / str(row["number"]), new)
+            row |= {"old": digest_at(root / BUFFER), "new": digest_of(new)}
+        elif row["path"] in strange:
+            continue
+        rows.append(row)
+    return {**manifest, "changes": rows}
+
+
+def without_lines(content: bytes, lines: Sequence[str]) -> bytes:
+    """CURRENT without the entries that a commit consumed, where they still stand there word for word."""
+    consumed = parse_piece(BUFFER, "".join(lines).encode("utf-8", "surrogateescape")).entries
+    known = {(entry.signature, entry.text) for entry in consumed}
+    document = parse(BUFFER, content)
+    spans = [entry.span for entry in document.entries if (entry.signature, entry.text) in known]
+    return render(edit(document, [(span, ()) for span in spans])) if not document.blocking else content
+
+
+def take_back(root: Path, manifest: Mapping[str, Any]) -> None:
+    """Put back what a killed commit had renamed, leave what others changed, and say in evidence that it is void."""
+    undo = undo_folder(root, manifest)
+    try:
+        for number, row in enumerate(manifest["changes"]):
+            path = root / row["path"]
+            link = undo / str(row.get("number", number))
+            if digest_at(path) != row["new"] or row["old"] == row["new"]:
+                continue
+            if not row["old"]:
+                path.unlink(missing_ok=True)
+            elif digest_at(link) == row["old"]:
+                beside = root / COMMIT / f"back{number}"
+                beside.unlink(missing_ok=True)
+                shutil.copy2(link, beside)
+                beside.replace(path)
+        returned = put_consumed_back(root, manifest["about"].get("lines", ()))
+        void = [line for line in manifest["about"].get("void", ()) if line]
+        if returned or any(appended(root, row, number) for number, row in enumerate(manifest["appends"])):
+            for row in manifest["appends"]:
+                add_lines(root / row["path"], "".join(void).encode("utf-8", "surrogateescape"))
         (root / MANIFEST).unlink()
         sync_folder((root / MANIFEST).parent)
     except OSError as error:
-        where = error.filename or root
-        raise StorageFailed(
-            f"{where}: {error.strerror}; the change is complete but not yet in place. "
-            "Make room or correct the permissions and run any command"
-        ) from error
+        raise unfinished(root, error) from error
+    shutil.rmtree(root / COMMIT, ignore_errors=True)
+    if manifest["undo"]:
+        shutil.rmtree(undo, ignore_errors=True)
+
+
+def put_consumed_back(root: Path, lines: Sequence[str]) -> bool:
+    """Have every entry that a commit consumed in CURRENT again; whether any was missing."""
+    entries = parse_piece(BUFFER, "".join(lines).encode("utf-8", "surrogateescape")).entries
+    content = (root / BUFFER).read_bytes() if (root / BUFFER).exists() else b""
+    there = {seq for entry in parse(BUFFER, content).entries for seq in entry.seqs}
+    missing = [entry for entry in entries if there.isdisjoint(entry.seqs)]
+    if missing:
+        text = "".join(line for entry in missing for line in entry_lines(entry.signature, entry.text))
+        add_lines(root / BUFFER, text.encode("utf-8", "surrogateescape"))
+    return bool(missing)
+
+
+def appended(root: Path, row: Mapping[str, Any], number: int) -> bool:
+    """Whether a file has gained what a commit was to append."""
+    try:
+        content = (root / COMMIT / f"a{number}").read_bytes()
+        with (root / row["path"]).open("rb") as file:
+            file.seek(row["offset"])
+            return bool(file.read(len(content)) == content)
+    except FileNotFoundError:
+        return False
+
+
+def add_lines(path: Path, content: bytes) -> None:
+    """Add lines to the end of a file, on a line of their own, and have them on disk."""
+    make_folder(path.parent)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+    try:
+        size = os.fstat(descriptor).st_size
+        lead = b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
+        write_all(descriptor, lead + content)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def finish(root: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Everything after the commit point; may be repeated from any place in it.
+
+    Evidence comes first and CURRENT last, so that the words of an entry are always in one of the two.
+    """
+    try:
+        append_all(root, manifest)
+        kept = move_into_place(root, manifest)
+        write_undo_record(root, manifest)
+        if manifest["drop"]:
+            shutil.rmtree(root / UNDO / manifest["drop"], ignore_errors=True)
+        (root / MANIFEST).unlink()
+        sync_folder((root / MANIFEST).parent)
+    except OSError as error:
+        raise unfinished(root, error) from error
     shutil.rmtree(root / COMMIT, ignore_errors=True)
     forget_old_undo(root)
     return kept
 
 
-def refuse_strangers(root: Path, manifest: Mapping[str, Any]) -> None:
-    """Stop if a file is neither what it was nor what it becomes: a branch was switched under a killed commit."""
-    for number, row in enumerate(manifest["changes"]):
-        path = safe_path(root, row["path"])
-        seen = digest_at(path)
-        if seen not in (row["old"], row["new"]):
-            staged = root / COMMIT / str(number)
-            raise NeedsAttention(
-                f"{row['path']} was changed while a killed flush waits to be finished; keep one of it and {staged}, "
-                f"then remove {root / MANIFEST}"
-            )
+def unfinished(root: Path, error: OSError) -> StorageFailed:
+    """The error for a disk that refuses after the commit point."""
+    where = error.filename or root
+    return StorageFailed(
+        f"{where}: {error.strerror}; the change is complete but not yet in place. "
+        "Make room or correct the permissions and run any command"
+    )
+
+
+def undo_folder(root: Path, manifest: Mapping[str, Any]) -> Path:
+    """Where the old files are linked."""
+    return root / (f"{UNDO}/{manifest['undo']}" if manifest["undo"] else f"{COMMIT}/old")
 
 
 def move_into_place(root: Path, manifest: Mapping[str, Any]) -> list[str]:
     """Rename the new files into place, the old ones linked into the undo record first."""
-    undo = root / (f"{UNDO}/{manifest['undo']}" if manifest["undo"] else f"{COMMIT}/old")
+    undo = undo_folder(root, manifest)
     make_folder(undo)
     kept: list[str] = []
     folders = set()
     for number, row in enumerate(manifest["changes"]):
         path = safe_path(root, row["path"])
-        staged = root / COMMIT / str(number)
-        link = undo / str(number)
+        staged = root / COMMIT / str(row.get("number", number))
+        link = undo / str(row.get("number", number))
         folders.add(path.parent)
         # a staged file that is gone was renamed before the kill
         if (
@@ -204,7 +331,7 @@ def move_into_place(root: Path, manifest: Mapping[str, Any]) -> list[str]:
                 staged.rename(path)
             else:
                 path.unlink(missing_ok=True)
-        if row["old"] and link.exists() and digest_at(link) != row["old"]:
+        if row["old"] != row["new"] and row["old"] and link.exists() and digest_at(link) != row["old"]:
             kept.append(keep_save(root, row["path"], link))
     for folder in folders:
         sync_folder(folder)
@@ -249,13 +376,13 @@ def append_all(root: Path, manifest: Mapping[str, Any]) -> None:
             there = os.pread(descriptor, len(content), offset) if size > offset else b""
             if there == content:
                 continue
-            if size < offset or not content.startswith(there):
-                raise NeedsAttention(
-                    f"{row['path']} was changed while a killed flush waits to be finished; what it was to gain "
-                    f"lies in {root / COMMIT / f'a{number}'}: add it at the end, then remove {root / MANIFEST}"
-                )
-            os.lseek(descriptor, offset + len(there), os.SEEK_SET)
-            write_all(descriptor, content[len(there) :])
+            if size >= offset and content.startswith(there) and size == offset + len(there):
+                os.lseek(descriptor, offset + len(there), os.SEEK_SET)
+                write_all(descriptor, content[len(there) :])
+            elif content not in path.read_bytes():  # git merged it meanwhile: what is there stays there
+                ended = size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
+                os.lseek(descriptor, 0, os.SEEK_END)
+                write_all(descriptor, content if ended else b"\n" + content)
             sync(descriptor)
         finally:
             os.close(descriptor)
@@ -281,7 +408,7 @@ def read_undo(root: Path) -> tuple[str, dict[str, Any]]:
     for name in reversed(undo_records(root)):
         try:
             record: dict[str, Any] = json.loads((root / UNDO / name / "record.json").read_text("utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             continue
         return name, record
     return "", {}

@@ -26,8 +26,9 @@ from infinimem.text.lines import (
 from infinimem.text.signature import parse_fields, parse_signature, render_signature
 
 HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
-ITEM = re.compile(r"([ \t]*)[-*+] (?=<)")
+ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=<)")
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
+NEAR_MISS = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+<\s*(?:seq|event)\s*=")
 CONTINUATION = "  "
 FENCED = "`~-*+0123456789"
 
@@ -42,8 +43,13 @@ def render(document: Document) -> bytes:
     return join_lines(document.lines)
 
 
-def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
-    """The views of a file's lines."""
+def parse_piece(path: str, content: bytes, ending: str = "\n") -> Document:
+    """A piece out of the middle of a file whose line terminator is known: its own first line does not tell."""
+    return parse_lines(path, split_lines(content), ending)
+
+
+def parse_lines(path: str, lines: tuple[str, ...], ending: str = "") -> Document:
+    """The views of a file's lines; `ending` is the file's terminator where the lines are only a piece of it."""
     header, problems = parse_header(path, lines)
     topic = topic_of(path)
     blocks: list[Block] = []
@@ -54,7 +60,7 @@ def parse_lines(path: str, lines: tuple[str, ...]) -> Document:
     trail: list[tuple[int, str]] = []
     names: tuple[str, ...] = ()
     block_start, block_level = header.span.stop, 0
-    ending = ending_of(lines)
+    ending = ending or ending_of(lines)
     fences: OpenFences = {}
     at = header.span.stop
     while at < len(lines):
@@ -170,6 +176,11 @@ def item_lines(head: str, text: str, ending: str = "\n") -> tuple[str, ...]:
     return (f"- {head} {first}{ending}", *(f"{CONTINUATION}{line}{ending}" for line in rest))
 
 
+def looks_signed(line: str) -> bool:
+    """Whether a line begins like an entry or an event, whatever became of its marker or its signature."""
+    return NEAR_MISS.match(line) is not None
+
+
 def unsigned_entries(document: Document) -> tuple[Entry, ...]:
     """Top-level bullets that carry no signature, in the buffer and in our own documents.
 
@@ -192,7 +203,7 @@ def unsigned_entries(document: Document) -> tuple[Entry, ...]:
         if bullet is None:
             at = max(at, closing_fence(document.lines, at, fences)) + 1
             continue
-        if line[bullet.end() :].startswith("<event="):
+        if looks_signed(line):  # a signature that somebody broke is not words to be signed
             at += 1
             continue
         first = strip_ending(line[bullet.end() :], ending)

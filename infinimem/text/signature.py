@@ -10,9 +10,9 @@ from infinimem.model import Signature
 KEY = r"[A-Za-z_][A-Za-z0-9_.-]*"
 VALUE = r'(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*)'
 FIELD = f"{KEY}={VALUE}"
-SIGNATURE = re.compile(f"<({FIELD}(?:, ?{FIELD})*)>")
+SIGNATURE = re.compile(f"<({FIELD}(?:, *{FIELD})*)>")  # more spaces after a comma: hand edits, formatters
 FIELDS = re.compile(f"({KEY})=({VALUE})")
-KEY_ALONE = re.compile(f"{KEY}$")
+KEY_ALONE = re.compile(KEY)
 SEQS = re.compile(r"[0-9]{1,18}(?:-[0-9]{1,18})?(?:\+[0-9]{1,18}(?:-[0-9]{1,18})?)*")
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 NEEDS_QUOTES = re.compile(r'[,<>"\\\x00-\x1f\x7f]|^\s|\s$|^$')

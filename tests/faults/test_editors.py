@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -173,23 +173,61 @@ def test_current_saved_over_by_an_editor_that_had_it_open(root: Path) -> None:
     assert library.write("the next") == [seq + 1]
 
 
-def test_a_branch_switched_under_a_killed_flush_stops_with_both_kept(root: Path) -> None:
+def killed_flushes(root: Path, place: Path) -> Iterator[Path]:
+    """A copy of the library for every step at which a killed flush leaves its manifest behind."""
     from tests.faults.library_state import copied, drive
 
-    topic = topic_with(root, "Fjord Labs")
     number = 1
     while True:
-        one = copied(root, root.with_name("one"))
-        drive(number, "kill", "flush", one)
+        one = copied(root, place)
+        if drive(number, "kill", "flush", one).returncode == 0:
+            return
         if (one / ".infinimem" / "commit.json").exists():
-            break
-        number += 1
-    there = one / topic.relative_to(root)
-    there.write_text("another branch's version\n")
-    with pytest.raises(NeedsAttention, match="was changed while a killed flush"):
-        Library.open(one).write("anything")
-    assert there.read_text() == "another branch's version\n"
-    assert (one / ".infinimem" / "commit.json").exists()
+            yield one
+        number += 2
+
+
+def test_a_topic_edited_after_a_killed_flush_stays_as_edited_and_nothing_is_lost(root: Path) -> None:
+    topic = topic_with(root, "Fjord Labs").relative_to(root)
+    seen = 0
+    for one in killed_flushes(root, root.with_name("one")):
+        seen += 1
+        edited = (one / topic).read_text() + "\nMy own words after the kill.\n"
+        (one / topic).write_text(edited)
+        [seq] = Library.open(one, clock=lambda: NOW).write("the next command just works")
+        assert seq == 11
+        assert (one / topic).read_text() == edited
+        assert not (one / ".infinimem" / "commit.json").exists()
+        library = Library.open(one, clock=lambda: NOW)
+        library.check(fix=True)
+        library.flush()
+        assert "My own words after the kill." in (one / topic).read_text()
+        assert_conserved(one, set(range(1, 12)))
+        assert not library.check()
+    assert seen > 5
+
+
+def test_a_bullet_typed_into_current_after_a_killed_flush_stays(root: Path) -> None:
+    for one in killed_flushes(root, root.with_name("one")):
+        current = one / "CURRENT.md"
+        current.write_text(current.read_text() + "- typed after the kill\n")
+        library = Library.open(one, clock=lambda: NOW)
+        library.write("the next command just works")
+        assert "- typed after the kill\n" in current.read_text()
+        library.flush()
+        assert library.search("typed after the kill", 1)[0].text == "typed after the kill"
+        assert_conserved(one, set(range(1, 13)))
+        assert not library.check()
+
+
+def test_a_branch_switched_under_a_killed_flush_loses_nothing(root: Path) -> None:
+    topic = topic_with(root, "Fjord Labs").relative_to(root)
+    for one in killed_flushes(root, root.with_name("one")):
+        (one / topic).write_text("another branch's version\n")
+        Library.open(one, clock=lambda: NOW).write("anything")
+        assert (one / topic).read_text() == "another branch's version\n"
+        written = "".join(text.decode() for text in visible_files(one).values())
+        assert all(words in written for words in ("staff engineer", "two boxes broken", "Brahms Requiem", "240 mA"))
 
 
 @pytest.mark.parametrize("name", ["../outside", "..", "/etc/passwd", "a/../../b", "", ".hidden", "a//b", "CON", "a\\b"])

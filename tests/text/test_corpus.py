@@ -182,6 +182,7 @@ FILES: dict[str, Expected] = {
             (15, (2,), "and another"),
             (16, (3,), "at the margin\ncontinued by a tab\n- <seq=99> nested under an entry, so its text"),
             (19, (4,), "a tab after the signature"),
+            (20, (98,), "a tab after the dash"),
         ],
     ),
     "typed.md": ("guest", [], [(3, (1,), "written by the tool"), (18, (2,), "the child")]),

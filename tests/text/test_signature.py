@@ -107,7 +107,7 @@ def test_signatures_that_people_and_programs_write(line: str, fields: tuple[tupl
     [
         "- <seq=1-20000> x", "- <seq=0> x", "- <seq=> x", "- <seq=4-2> x", "- <seq =1> x", "- < seq=1> x",
         "- <seq=1 > x", "- <seq=1", "-<seq=1> x", "- seq=1 x", "1. <seq=1> x", "> - <seq=1> x", "- <time=2026> x",
-        "- <seq=1, seq=2> x", "- <seq=1,,a=b> x", '- <seq=1, a="b> x', "- <seq=1,  a=b> x", "- <seq=1; a=b> x",
+        "- <seq=1, seq=2> x", "- <seq=1,,a=b> x", '- <seq=1, a="b> x', "- <seq=1; a=b> x",
         "- <event=retire, seq=1> x", "- text <seq=1> x", "- <seq=１> x",
     ],
 )  # fmt: skip

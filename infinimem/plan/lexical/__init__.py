@@ -1,19 +1,28 @@
 """The planner that needs no model: it groups, routes, splits, merges and names by the entries' own words."""
 
+from infinimem.plan.lexical.place import Frequencies, is_odds, place, plan_rename, plan_sort, plan_union
 from infinimem.plan.lexical.repeat import duplicates
 from infinimem.plan.lexical.route import Candidate, plan_merge, route
-from infinimem.plan.lexical.segment import segment
+from infinimem.plan.lexical.segment import is_talk, part, segment
 from infinimem.plan.lexical.split import plan_promote, plan_split
 from infinimem.plan.lexical.summary import summarise
 from infinimem.plan.lexical.titles import heading_of, slug_of, title_of
 
 __all__ = [
     "Candidate",
+    "Frequencies",
     "duplicates",
     "heading_of",
+    "is_odds",
+    "is_talk",
+    "part",
+    "place",
     "plan_merge",
     "plan_promote",
+    "plan_rename",
+    "plan_sort",
     "plan_split",
+    "plan_union",
     "route",
     "segment",
     "slug_of",

@@ -107,7 +107,7 @@ def plan_merge(
     ranked = sorted(zip(alike, others, strict=True), key=lambda pair: (-pair[0], pair[1].tokens, pair[1].topic))
     if ranked and ranked[0][0] >= SAME_SCOPE:
         target = ranked[0][1]
-    elif ranked and _text_tokens(document) < TINY:
+    elif ranked and text_tokens(document) < TINY:
         target = min(others, key=lambda other: (_is_one_subject(other, weights), -other.tokens, other.topic))
     else:
         return None
@@ -121,7 +121,7 @@ def plan_merge(
     return Merge((into.topic, other.topic), into.topic, title)
 
 
-def _text_tokens(candidate: Candidate) -> int:
+def text_tokens(candidate: Candidate) -> int:
     """What the entries alone cost, without front matter."""
     return sum(estimate(entry.text) + SIGNATURE for entry in candidate.entries)
 

@@ -12,6 +12,7 @@ from infinimem.plan.lexical.weigh import Vector, cosine, rarity, term_counts, ve
 
 SHORTEST = 4  # turns of a conversation in a block
 LONGEST = 24
+TALK = 8  # turns from which a conversation's own words tell what it is about; fewer are notes
 CUT_PRICE = 0.7  # in units of log(words): a higher price makes longer blocks
 OPEN_QUESTION = 2.0  # nats: what a cut between a question and its answer costs
 ALIKE = 0.08  # cosine from which two independent notes share a block
@@ -29,9 +30,27 @@ def segment(entries: Sequence[Entry]) -> list[tuple[Entry, ...]]:
             blocks += _stretches(run)
         else:
             notes += run
-    blocks += _subjects(notes)
+    blocks += group_notes(notes)
     place = {id(entry): index for index, entry in enumerate(entries)}
     return sorted(blocks, key=lambda block: place[id(block[0])])
+
+
+def part(entries: Sequence[Entry]) -> tuple[list[tuple[Entry, ...]], list[Entry]]:
+    """Long conversations cut into stretches, and all other entries, in order: independent notes."""
+    talks: list[tuple[Entry, ...]] = []
+    notes: list[Entry] = []
+    for run in _runs(entries):
+        if is_talk(run):
+            talks += _stretches(run)
+        else:
+            notes += run
+    return talks, notes
+
+
+def is_talk(entries: Sequence[Entry]) -> bool:
+    """Whether most of the entries are turns of conversations long enough to speak for themselves."""
+    turns = sum(len(run) for run in _runs(entries) if len(run) >= TALK and _is_conversation(run))
+    return 2 * turns > len(entries)
 
 
 def _runs(entries: Sequence[Entry]) -> list[list[Entry]]:
@@ -98,8 +117,8 @@ def _asks(text: str) -> bool:
     return any(mark in text[-60:] for mark in "?？؟")
 
 
-def _subjects(notes: Sequence[Entry]) -> list[tuple[Entry, ...]]:
-    """Notes joined, most alike pair first, while the average cosine between their groups is at least ALIKE."""
+def group_notes(notes: Sequence[Entry]) -> list[tuple[Entry, ...]]:
+    """Notes in groups: joined, most alike pair first, while the mean cosine between two groups is at least ALIKE."""
     counted = [term_counts([entry]) for entry in notes]
     weights = rarity(counted, [1] * len(counted))
     vectors = [vector(counts, weights) for counts in counted]

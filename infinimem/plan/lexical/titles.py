@@ -26,6 +26,7 @@ from infinimem.text.words import analyse
 
 LONGEST_TITLE = 64
 LONGEST_SLUG = 60
+SLUG_WORDS = 5
 MAIN_SPEAKER = 0.62  # share of the subject words from which a conversation is one speaker's
 SITTING = 4  # entries of one day whose heading names the day
 UNNAMED = "Notes"
@@ -52,6 +53,43 @@ def title_of(entries: Sequence[Entry], avoid: Collection[str] = (), weights: Map
             break
         title = _title(who, [names[0], *names[skipped + 1 :]][:3])
     return title
+
+
+def name_subject(entries: Sequence[Entry], telling: Mapping[str, float], avoid: Collection[str] = ()) -> str:
+    """One or two phrases that most of the entries share and that set them apart, unlike `avoid` where possible.
+
+    `telling` is how much each term sets these entries apart from the rest of the library.
+    """
+    found = subjects(entries, 12, telling, with_names=True)
+    said = {name: {at for at, entry in enumerate(entries) if _mentions(entry, name)} for name in found}
+    worth = {name: len(said[name]) * _telling(name, telling) for name in found}
+    names = sorted(found, key=lambda name: (-worth[name], found.index(name)))
+    if not names:
+        return main_speaker(entries) or UNNAMED
+    first = names[0]
+    # a second phrase is worth its place by the entries that the first one leaves out
+    added = {name: len(said[name] - said[first]) * _telling(name, telling) for name in names[1:]}
+    rest = sorted(added, key=lambda name: (-added[name], names.index(name)))
+    used = {slug_of(title, ()) for title in avoid}
+    rest.sort(key=lambda name: len(said[name]) < 2)  # what is said once names nothing
+    alone = not rest or len(said[rest[0]]) < 2 <= len(said[first])
+    choices = [[first]] if alone else []
+    choices += [[first, name] for name in rest]
+    choices += [[first, *rest[:2]]]
+    titles = [_title("", choice) for choice in choices]
+    return next((title for title in titles if slug_of(title, ()) not in used), titles[0])
+
+
+def _telling(name: str, telling: Mapping[str, float]) -> float:
+    """How much a phrase sets its entries apart: the mean of its words, a little more for a name."""
+    values = [telling.get(term, 0.0) for term in subject_terms(name)]
+    mean = sum(values) / len(values) if values else 1.0
+    return mean * (1.25 if name[:1].isupper() else 1.0)
+
+
+def _mentions(entry: Entry, name: str) -> bool:
+    terms = set(subject_terms(name))
+    return terms <= set(subject_terms(entry.text)) if terms else name in entry.text
 
 
 def heading_of(entries: Sequence[Entry], weights: Mapping[str, float] | None = None) -> str:
@@ -93,10 +131,11 @@ def slug_of(title: str, taken: Collection[str]) -> str:
     Safe as a file name everywhere: letters, marks, digits and `-` only, and no name that Windows reserves.
     """
     kept = "".join(
-        char if unicodedata.category(char)[0] in "LMN" else "-"
+        plain if unicodedata.category(plain[0])[0] in "LMN" else "-"
         for char in unicodedata.normalize("NFKC", title.replace("'", "").replace("’", "")).casefold()
+        for plain in [_plain(char)]
     )
-    words = [word for word in unicodedata.normalize("NFC", kept).split("-") if word]
+    words = [word for word in unicodedata.normalize("NFC", kept).split("-") if word][:SLUG_WORDS]
     slug = _fit(words, LONGEST_SLUG) or UNNAMED.casefold()
     if slug in _RESERVED:
         slug = f"{slug}-{UNNAMED.casefold()}"
@@ -106,6 +145,16 @@ def slug_of(title: str, taken: Collection[str]) -> str:
         number += 1
         unique = f"{_fit(slug.split('-'), LONGEST_SLUG - 1 - len(str(number)))}-{number}"
     return unique
+
+
+def _plain(char: str) -> str:
+    """A Latin letter without its accents; any other character as it is."""
+    base = unicodedata.normalize("NFD", char)[0]
+    return base if base.isascii() else _LATIN.get(base, char)
+
+
+# Latin letters that have no decomposition
+_LATIN = {"ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i", "ħ": "h"}
 
 
 def _fit(words: Sequence[str], limit: int) -> str:
@@ -149,21 +198,26 @@ class _Word:
     german: bool = False  # where a capital says noun, at a sentence's start too
 
 
-def subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float] | None = None) -> list[str]:
+def subjects(
+    entries: Sequence[Entry], count: int, weights: Mapping[str, float] | None = None, with_names: bool = False
+) -> list[str]:
     """Up to `count` phrases that name what the entries are about, best first, spelt as in the text.
 
     `weights` are the rarity of terms in a wider collection; without them every term counts the same.
+    In talk the speakers' own names name no subject; in notes they do (`with_names`).
     """
+    names = frozenset() if with_names else vocatives(entries)
     # in a few notes every word counts; in talk, a word said once only where it plainly is a noun
     if len(entries) >= SITTING:
-        found = _subjects(entries, count, weights or {}, strict=True)
+        found = _subjects(entries, count, weights or {}, names, strict=True)
         if len(found) > 1:
             return found
-    return _subjects(entries, count, weights or {}, strict=False)
+    return _subjects(entries, count, weights or {}, names, strict=False)
 
 
-def _subjects(entries: Sequence[Entry], count: int, weights: Mapping[str, float], strict: bool) -> list[str]:
-    names = vocatives(entries)
+def _subjects(
+    entries: Sequence[Entry], count: int, weights: Mapping[str, float], names: frozenset[str], strict: bool
+) -> list[str]:
     texts = [_words(entry.text) for entry in entries]
     known = _evidence(texts)
     scored: dict[tuple[str, ...], float] = {}
