@@ -1,11 +1,15 @@
 """How good are the lexical planner's topics on LoCoMo-shaped conversations?
 
     python benchmarks/topics.py PATH [--only SAMPLE] [--show N] [--observations]
+    python benchmarks/topics.py --notes tools/sample/entries.jsonl [--show N]
 
 Each conversation is written to a library of its own, session by session, with a flush after each. Printed: documents,
 their tokens, the share under 100 tokens, how many neighbouring turns of a session share a document, in how many
 documents the evidence of multi-hop questions lies, beside a chronological cut into as many documents, and how many old
 lines the flushes moved: by split or merge, and otherwise (which should be none).
+
+With `--notes`, independent notes instead: JSON lines as for tools/make_sample_library.py, each with a `subject` that
+a person gave it. Printed: B-cubed precision, recall and F of the topics against the subjects (Bagga and Baldwin 1998).
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +32,9 @@ from infinimem.flush import Report
 from infinimem.model import Document, Merge, Split
 from infinimem.text.document import entry_lines, parse, title_of
 from infinimem.text.tokens import estimate
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tools.make_sample_library import make_library, read_entries
 
 MONTHS = "January February March April May June July August September October November December".split()
 
@@ -42,11 +51,15 @@ class Turn:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, help="a LoCoMo-shaped JSON file")
+    parser.add_argument("path", type=Path, help="a LoCoMo-shaped JSON file, or JSON lines with --notes")
+    parser.add_argument("--notes", action="store_true", help="independent notes labelled with a subject")
     parser.add_argument("--only", default="", help="one sample_id")
     parser.add_argument("--show", type=int, default=0, help="print so many titles, headings and summaries of each")
     parser.add_argument("--observations", action="store_true", help="extracted facts instead of turns")
     options = parser.parse_args()
+    if options.notes:
+        measure_notes(options.path, options.show)
+        return
     rows = []
     for sample in json.loads(options.path.read_text(encoding="utf-8")):
         if options.only not in ("", sample["sample_id"]):
@@ -61,6 +74,30 @@ def main() -> None:
         show(documents, options.show)
     if len(rows) > 1:
         print_figures("mean", {name: fmean(row[name] for row in rows) for name in rows[0]})
+
+
+def measure_notes(path: Path, count: int) -> None:
+    """Write labelled notes as the sample library is made, and hold the topics against the labels."""
+    notes = read_entries(path)
+    with tempfile.TemporaryDirectory() as folder:
+        make_library(Path(folder) / "library", notes)
+        documents = list(documents_of(Path(folder) / "library"))
+    homes = {seq: each.id for each in documents for entry in each.entries for seq in entry.seqs}
+    subjects = {seq: notes[seq - 1]["subject"] for seq in homes}
+    precision, recall = overlap(homes, subjects), overlap(subjects, homes)
+    figures = {"documents": float(len(documents)), "notes": float(len(homes)), "precision": precision, "recall": recall}
+    print_figures(path.name, {**figures, "F": 2 * precision * recall / (precision + recall)})
+    for each in sorted(documents, key=lambda each: -len(each.entries))[:count]:
+        held = Counter(subjects[seq] for entry in each.entries for seq in entry.seqs)
+        named = ", ".join(f"{subject} {often}" for subject, often in held.most_common(5))
+        print(f"\n{each.id} · # {title_of(each)} · {named}\n{each.header.fields.get('summary', '')}")
+
+
+def overlap(groups: Mapping[int, str], labels: Mapping[int, str]) -> float:
+    """The mean share, over all notes, of a note's group that bears its label."""
+    sizes = Counter(groups.values())
+    both = Counter((groups[seq], labels[seq]) for seq in groups)
+    return fmean(both[groups[seq], labels[seq]] / sizes[groups[seq]] for seq in groups)
 
 
 def fill(root: Path, sessions: list[list[Turn]]) -> dict[str, float]:

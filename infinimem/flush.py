@@ -73,6 +73,9 @@ from infinimem.text.tokens import estimate
 
 CANDIDATES = 8
 ATTEMPTS = 4
+PORTION = 500
+"""Entries that one transaction takes: a larger buffer goes in several, each seeing the topics of those before."""
+
 DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9:.]+Z?)?)?)?")
 SUMMARY_LENGTH = 240
 
@@ -136,6 +139,7 @@ class Report:
     removed: tuple[str, ...] = ()
     retired: tuple[Retire, ...] = ()
     notes: tuple[str, ...] = ()
+    more: int = 0
     diff: str = ""
     plan: Plan = field(default_factory=lambda: Plan(()))
     seconds: float = 0.0
@@ -288,6 +292,10 @@ def flush(
         if not buffer.entries and not buffer.again and plan is None:
             left = seqs_of(document.entries)
             return Report(reason="" if left else "CURRENT is empty", left=left, notes=buffer.notes)
+        more = 0
+        if plan is None and len(buffer.entries) > PORTION:
+            more = len(buffer.entries) - PORTION
+            buffer = replace(buffer, entries=dict(list(buffer.entries.items())[:PORTION]))
         run = begin(root, buffer, settings, at)
         if plan is None:
             plan_lexically(run, index, settings, rewrite, splitting, merging, progress)
@@ -297,7 +305,28 @@ def flush(
         if not dry_run:
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)
-        return replace(report, reason=reason, seconds=clock_time.monotonic() - started)
+        return replace(report, reason=reason, more=more, seconds=clock_time.monotonic() - started)
+
+
+def together(first: Report, second: Report) -> Report:
+    """Two portions of one buffer as one report."""
+    created = dict.fromkeys([*first.created, *second.created])
+    gone = {*first.removed, *second.removed}
+    changed = dict.fromkeys([*first.changed, *(topic for topic in second.changed if topic not in created)])
+    return replace(
+        second,
+        flushed=first.flushed or second.flushed,
+        reason=first.reason,
+        outcomes=(*first.outcomes, *second.outcomes),
+        seqs=(*first.seqs, *second.seqs),
+        created=tuple(topic for topic in created if topic not in gone),
+        changed=tuple(topic for topic in changed if topic not in gone),
+        removed=tuple(topic for topic in gone if topic not in created),
+        retired=(*first.retired, *second.retired),
+        notes=tuple(dict.fromkeys([*first.notes, *second.notes])),
+        plan=Plan((*first.plan.steps, *second.plan.steps), (*first.plan.seqs, *second.plan.seqs), first.plan.digest),
+        seconds=first.seconds + second.seconds,
+    )
 
 
 def refuse_unreadable(root: Path, document: Document) -> None:
@@ -538,7 +567,11 @@ def place_notes(run: Run, notes: Sequence[Entry], index: Finder, taken: set[str]
     for note in notes:
         for topic, score, _ in index.similar(f"{note.text}\n{note.source}", CANDIDATES):
             near[topic] = max(score, near.get(topic, 0.0))
-    run.load(near)
+        for seq in parse_seqs(note.signature.get("supersedes")):
+            unit = index.locate(seq)
+            if unit is not None and unit.topic != CURRENT:
+                near.setdefault(unit.topic, 0.0)
+    run.load([*near, *sorted(topic for topic in taken if lexical.is_odds(topic))[-2:]])
     candidates = [
         candidate(document, near.get(topic, 0.0))
         for topic, document in run.desk.documents.items()
@@ -637,28 +670,10 @@ def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) ->
             steps = [] if step is None else [step]
         else:
             names = taken | set(run.desk.documents)
-            steps = lexical.plan_union(here, others, frequencies(index), small, limit, names)
+            made = set(run.desk.documents) - set(run.originals)
+            steps = lexical.plan_union(here, others, frequencies(index), small, limit, names, made)
         for one in steps:
             run.take(one)
-    name_anew(run, index, taken)
-
-
-def name_anew(run: Run, index: Finder, taken: set[str]) -> None:
-    """Give documents that were named after a few notes a name that fits what has been added."""
-    for topic in list(run.desk.touched):
-        document = run.desk.documents.get(topic)
-        if document is None or not changeable(document) or lexical.is_talk(document.entries):
-            continue
-        original = run.originals.get(topic)
-        before = len(original.entries) if original is not None else 0
-        others = [
-            candidate(other, 0.0)
-            for name, other in run.desk.documents.items()
-            if name != topic and changeable(other)
-        ]
-        names = taken | set(run.desk.documents)
-        for step in lexical.plan_rename(candidate(document, 1.0), before, others, frequencies(index), names):
-            run.take(step)
 
 
 # Plans given from outside

@@ -158,12 +158,12 @@ class Library:
         merge: bool = True,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Report:
-        """Consolidate CURRENT into topic documents; one atomic transaction.
+        """Consolidate CURRENT into topic documents; one atomic transaction for every 500 entries.
 
         `plan` is a plan, or the path of a plan file, to carry out instead of planning. Entries written
         meanwhile stay in CURRENT. What is refused or stale is listed in the report, and nothing is lost.
         """
-        from infinimem.flush import flush
+        from infinimem.flush import flush, together
         from infinimem.plan.paper import parse_plan
 
         if planner not in ("auto", "lexical"):
@@ -174,19 +174,29 @@ class Library:
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is not UTF-8"
                 raise BadInput(f"{plan} cannot be read: {reason}") from error
-        return flush(
-            self.root,
-            self._finder,
-            self.settings,
-            self.clock(),
-            plan=plan,
-            dry_run=dry_run,
-            if_due=if_due,
-            rewrite=rewrite,
-            splitting=split,
-            merging=merge,
-            progress=progress or (lambda stage, done, total: None),
-        )
+        def portion() -> Report:
+            return flush(
+                self.root,
+                self._finder,
+                self.settings,
+                self.clock(),
+                plan=plan,
+                dry_run=dry_run,
+                if_due=if_due,
+                rewrite=rewrite,
+                splitting=split,
+                merging=merge,
+                progress=progress or (lambda stage, done, total: None),
+            )
+
+        report = portion()
+        while report.more and report.seqs and not dry_run:
+            before = len(report.seqs)
+            if_due = False
+            report = together(report, portion())
+            if len(report.seqs) == before:  # what is left cannot be placed
+                break
+        return report
 
     def plan_template(self) -> str:
         """The task of planning the next flush, as a prompt: answer it and give the answer to `flush(plan=…)`."""

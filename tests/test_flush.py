@@ -386,3 +386,20 @@ def test_bad_entries_are_refused_and_nothing_is_written(library: Library, entry:
     with pytest.raises(BadInput, match=message):
         library.write(["a good one", entry])  # type: ignore[list-item]
     assert visible_files(library.root) == before
+
+
+def test_a_large_buffer_goes_in_portions_each_whole(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    from infinimem import flush
+
+    monkeypatch.setattr(flush, "PORTION", 20)
+    subjects = ("boat", "choir", "owl", "tram", "oak")
+    library.write([f"{what} number {number} is ready" for number in range(10) for what in subjects])
+    library.write("the boat is sold", supersedes=1)
+    report = library.flush(dry_run=True)
+    assert (len(report.seqs), report.more) == (20, 31)
+    report = library.flush()
+    assert (sorted(report.seqs), report.left, report.more) == (list(range(1, 52)), (), 0)
+    assert set(report.created) == {row.topic for row in library.catalog()}
+    assert library.trace(1).by == 51
+    assert_conserved(library.root, set(range(1, 52)))
+    assert not library.check()

@@ -97,7 +97,7 @@ def print_evidence(pieces: tuple[Evidence, ...], *, scores: bool = False) -> Non
 
 def evidence_head(piece: Evidence) -> str:
     """`[topic:line] date · source · heading`."""
-    about = [piece.time, piece.source, " > ".join(piece.headings), piece.retired]
+    about = [piece.time, on_one_line(piece.source), " > ".join(piece.headings), piece.retired]
     words = " · ".join(shown(word) for word in about if word)
     place = shown(f"[{piece.place}]")
     if is_terminal():
@@ -218,7 +218,7 @@ def print_hits(hits: list[Hit]) -> None:
     """The place and two lines of text on a terminal, one line with tabs for a program."""
     for hit in hits:
         place = f"{hit.topic}:{hit.line}"
-        about = [hit.time[:10] or hit.unit.observed[:10], hit.source]
+        about = [hit.time[:10] or hit.unit.observed[:10], on_one_line(hit.source)]
         text = on_one_line(hit.text) + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():
             words = " · ".join(shown(word) for word in about if word)

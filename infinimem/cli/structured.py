@@ -30,10 +30,36 @@ def read_json_lines(content: str, place: str) -> list[Placed]:
 def load(text: str, where: str) -> Any:
     """The JSON value of one line."""
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        reason = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "nested too deep"
-        raise BadInput(f"{where}: this is no JSON ({reason}); nothing was written") from error
+        return parse_json(text)
+    except (ValueError, RecursionError) as error:
+        place = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise BadInput(f"{where}: this is no JSON ({reason_of(error)}{place}); nothing was written") from error
+
+
+def parse_json(text: str) -> Any:
+    """A JSON value in which nothing silently becomes something else: no key twice, no NaN. Raises `ValueError`."""
+    return json.loads(text, object_pairs_hook=without_doubles, parse_constant=refuse_constant)
+
+
+def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, unless a key occurs twice."""
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ValueError(f"the key {key!r} occurs twice")
+    return dict(pairs)
+
+
+def refuse_constant(name: str) -> Any:
+    """NaN and Infinity are no JSON."""
+    raise ValueError(f"{name} is no number")
+
+
+def reason_of(error: ValueError | RecursionError) -> str:
+    """What is wrong, in a few words."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
+    return "nested too deep" if isinstance(error, RecursionError) else str(error).split(";")[0]
 
 
 def read_chat(content: str, place: str) -> list[Placed]:
@@ -53,12 +79,10 @@ def messages_in(content: str, place: str) -> list[tuple[str, Any]]:
     if not content.strip():
         return []
     try:
-        value = json.loads(content)
-    except (json.JSONDecodeError, RecursionError) as error:
+        value = parse_json(content)
+    except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
-        raise BadInput(
-            f"{place}:{line}: this is no JSON ({getattr(error, 'msg', 'nested too deep')}); nothing was written"
-        ) from error
+        raise BadInput(f"{place}:{line}: this is no JSON ({reason_of(error)}); nothing was written") from error
     messages = value.get("messages", [value] if "role" in value else None) if isinstance(value, dict) else value
     if not isinstance(messages, list):
         raise BadInput(f"{place}: a chat is a list of messages with role and content; nothing was written")
@@ -69,8 +93,8 @@ def is_lines(content: str) -> bool:
     """Whether the first line is a message of its own."""
     first = next((line for line in content.split("\n") if line.strip()), "")
     try:
-        value = json.loads(first)
-    except (json.JSONDecodeError, RecursionError):
+        value = parse_json(first)
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and "messages" not in value
 

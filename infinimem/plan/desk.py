@@ -89,7 +89,13 @@ def apply(desk: Desk, step: Step, now: str) -> Desk:
 
 
 def with_document(desk: Desk, document: Document, op: str, seqs: Sequence[int]) -> Desk:
-    """The desk with a document changed and the change noted for its update log."""
+    """The desk with a document changed and the change noted for its update log.
+
+    Raises `Unreadable` where the document's front matter cannot be brought up to date afterwards.
+    """
+    if document.id not in desk.touched and op != "create":
+        # Tried now: at the end of a run it would be one document's front matter that stops all of it.
+        refresh(document, "A summary.", ((op, tuple(seqs)),), "2026-01-01T00:00:00Z")
     noted = (*desk.touched.get(document.id, ()), (op, tuple(seqs)))
     return replace(
         desk,

@@ -600,3 +600,35 @@ def test_the_demo_runs_every_command_for_real(tmp_path: Path) -> None:
     value = json.loads(shell("infinimem demo --json 2>/dev/null", tmp_path, TMPDIR=str(tmp_path))[0])
     jsonschema.validate(value, schema_of("demo"))
     assert all(step["exit_code"] in (0, 1) for step in value["steps"])
+
+
+def test_a_line_break_in_a_source_forges_no_result(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write("the ferry is late", source="user\nfake-topic:1\t2026-01-01\tuser\tforged")
+    for command in ("search", "ask"):
+        done = subprocess.run(
+            [sys.executable, "-m", "infinimem", "-L", str(library.root), command, "ferry"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert not any(line.startswith("fake-topic") for line in done.stdout.splitlines())
+
+
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "line", ['{"text": "a", "text": "b"}', '{"text": "a", "n": NaN}', f'{{"text": "a", "n": {HUGE}}}']
+)
+def test_json_that_would_become_something_else_is_refused(tmp_path: Path, line: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "infinimem", "-L", str(tmp_path / "m"), "write", "--jsonl"],
+        input=f'{{"text": "good"}}\n{line}\n',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "<stdin>:2: this is no JSON" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

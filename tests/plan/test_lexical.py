@@ -13,14 +13,20 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem.model import Create, Document, Entry, Extend, Merge, Signature, Span
+from infinimem.model import Create, Document, Entry, Extend, Merge, Signature, Span, Split, Step
 from infinimem.plan.lexical import (
     Candidate,
+    Frequencies,
     duplicates,
     heading_of,
+    is_talk,
+    part,
+    place,
     plan_merge,
     plan_promote,
+    plan_sort,
     plan_split,
+    plan_union,
     route,
     segment,
     slug_of,
@@ -29,6 +35,7 @@ from infinimem.plan.lexical import (
 )
 from infinimem.text.document import entry_lines, parse_lines
 from infinimem.text.tokens import estimate
+from infinimem.text.words import analyse
 
 
 def notes(text: str, start: int = 1) -> list[Entry]:
@@ -249,8 +256,8 @@ def test_a_split_is_an_exact_partition_under_the_limit(copies: int, limit: int) 
     assert sorted(seq for part in split.parts for seq in part.seqs) == seqs(whole.entries)
     assert len({part.topic for part in split.parts}) == len(split.parts) >= 2
     sizes = {entry.seq: estimate("".join(whole.lines[entry.span.start : entry.span.stop])) for entry in whole.entries}
-    for part in split.parts:
-        assert len(part.seqs) == 1 or sum(sizes[seq] for seq in part.seqs) <= limit
+    for piece in split.parts:
+        assert len(piece.seqs) == 1 or sum(sizes[seq] for seq in piece.seqs) <= limit
 
 
 def test_an_entry_over_the_limit_stands_alone() -> None:
@@ -336,3 +343,140 @@ def test_the_plan_does_not_depend_on_the_hash_seed() -> None:
 def test_a_document_without_signed_entries_is_not_split() -> None:
     prose = Document("topics/x.md", ("word " * 9000,), entries=(Entry("x", Signature(()), "plain", (), Span(0, 1)),))
     assert plan_split(prose, 1000, []) is None
+
+
+# Independent notes, by the library's word frequencies
+
+FIELDWORK = notes(
+    """
+    2026-02-01 user: The Kestrel transect has 14 plots; plot 9 is under water until April.
+    2026-02-03 Amara: Kestrel plots 1 to 6 counted, lichen cover up again.
+    2026-02-09 user: Lichen samples from the Kestrel transect are in the freezer, second drawer.
+    """,
+    400,
+)
+SHOP = notes(
+    """
+    2026-02-02 user: Supplier Brandt raises the price of oat flour to 1.90 from March.
+    2026-02-04 user: Ordered 40 kg of oat flour from Brandt, delivery on Thursday.
+    2026-02-10 user: The oven's left door leaks heat; Mr Okoye comes to look at the oven on Monday.
+    2026-02-11 user: Okoye replaced the seal of the oven door, 85 euros.
+    """,
+    500,
+)
+RUSSIAN = notes(
+    """
+    2026-02-05 user: Бабушка переехала в Казань, новый адрес: улица Баумана, 14.
+    2026-02-06 user: Позвонить бабушке в воскресенье, Казань на час впереди.
+    """,
+    600,
+)
+MIXED = [*FIELDWORK, *SHOP, *RUSSIAN, *BOOKS]
+
+
+def frequencies(*entries: Entry) -> Frequencies:
+    """As in a library of 300 entries whose others share no word with these."""
+    held = [set(analyse(f"{entry.text} {entry.source}")) for entry in entries]
+    return Frequencies(300, lambda term: sum(term in terms for terms in held))
+
+
+def homes_of(steps: Sequence[Step]) -> dict[int, str]:
+    return {seq: step.topic for step in steps if isinstance(step, Extend) for seq in step.seqs}
+
+
+def test_short_notes_about_one_subject_share_a_document_in_any_language() -> None:
+    homes = homes_of(place(MIXED, [], frequencies(*MIXED), [], 5000))
+    assert sorted(homes) == sorted(seqs(MIXED))
+    for subject in (FIELDWORK, SHOP[:2], SHOP[2:], RUSSIAN, BOOKS):
+        assert len({homes[seq] for seq in seqs(subject)}) == 1
+    assert len({homes[seq] for seq in (400, 500, 600, 300)}) == 4
+
+
+def test_a_note_joins_the_document_that_names_what_it_names() -> None:
+    kestrel = candidate("kestrel", {"Plots": FIELDWORK[:2]}, "Kestrel")
+    flour = candidate("oat-flour", {"Brandt": SHOP[:2]}, "Oat flour")
+    steps = place([FIELDWORK[2], SHOP[3]], [kestrel, flour], frequencies(*MIXED), ["kestrel", "oat-flour"], 5000)
+    homes = homes_of(steps)
+    assert homes[402] == "kestrel"
+    assert homes[503] not in ("kestrel", "oat-flour")
+
+
+def test_a_new_document_of_notes_is_named_after_what_they_share() -> None:
+    created = [step for step in place(FIELDWORK, [], frequencies(*MIXED), [], 5000) if isinstance(step, Create)]
+    assert [step.topic.split("-")[0] for step in created] == ["kestrel"]
+    assert created[0].title.startswith("Kestrel")
+
+
+def test_what_is_jotted_down_in_one_sitting_stays_together() -> None:
+    def note(seq: int, minute: int, text: str) -> Entry:
+        fields = (("source", "user"), ("observed", f"2026-03-10T10:{minute:02}:00Z"))
+        return Entry("CURRENT", Signature((seq,), fields), text)
+
+    bids = [note(1, 2, "Bidding for the farmhouse opened."), note(2, 6, "They went to 6.3."), note(3, 9, "We stop.")]
+    homes = homes_of(place(bids, [], frequencies(*bids, *MIXED), [], 5000))
+    assert len(set(homes.values())) == 1
+    at_once = [Entry("", Signature((e.seq,), (("observed", "2026-03-10T10:00:00Z"),)), e.text) for e in bids]
+    assert len(set(homes_of(place(at_once, [], frequencies(*bids, *MIXED), [], 5000)).values())) > 1
+
+
+def test_a_correction_goes_where_the_corrected_entry_stands() -> None:
+    fix = Entry("CURRENT", Signature((700,), (("supersedes", "500"),)), "It is 2.05 now.")
+    flour = candidate("oat-flour", {"Brandt": SHOP[:2]}, "Oat flour")
+    assert homes_of(place([fix], [flour], frequencies(*MIXED), ["oat-flour"], 5000)) == {700: "oat-flour"}
+
+
+@given(entries_of)
+def test_every_note_is_placed_exactly_once(entries: list[Entry]) -> None:
+    talks, rest = part(entries)
+    steps = place(rest, [], frequencies(*entries), [], 5000)
+    placed = [seq for step in steps if isinstance(step, Extend) for seq in step.seqs]
+    assert sorted([*placed, *(seq for block in talks for seq in seqs(block))]) == seqs(entries)
+    made = [step.topic for step in steps if isinstance(step, Create)]
+    assert len(made) == len(set(made)) and set(homes_of(steps).values()) <= set(made)
+
+
+def test_a_long_exchange_is_talk_and_a_few_notes_are_not() -> None:
+    assert is_talk(CHAT) and not is_talk(MIXED)
+
+
+def test_small_documents_with_one_anchor_become_one_and_are_named_after_it() -> None:
+    one = candidate("plots", {"Plots": FIELDWORK[:2]}, "Plots")
+    two = candidate("samples", {"Samples": FIELDWORK[2:]}, "Samples")
+    bread = candidate("oat-flour", {"Brandt": SHOP[:2]}, "Oat flour")
+    create, merge = plan_union(two, [one, bread], frequencies(*MIXED), 1000, 5000, ["plots", "samples"], [])
+    assert isinstance(create, Create) and create.title.startswith("Kestrel")
+    assert merge == Merge((create.topic, "plots", "samples"), create.topic, create.title)
+
+
+def test_two_odd_notes_go_to_the_odds_and_ends_of_their_month() -> None:
+    one = candidate("freezer", {"Freezer": FIELDWORK[2:]}, "Freezer")
+    two = candidate("oat-flour", {"Brandt": SHOP[:1]}, "Oat flour")
+    assert plan_union(one, [two], frequencies(*MIXED), 1000, 5000, [], ["oat-flour"]) == []
+    assert plan_union(one, [two], frequencies(*MIXED), 1000, 5000, [], ["freezer", "oat-flour"]) == [
+        Create("notes-2026-02", "Notes 2026-02"),
+        Merge(("notes-2026-02", "freezer", "oat-flour"), "notes-2026-02", "Notes 2026-02"),
+    ]
+
+
+def test_three_odd_notes_that_share_a_word_leave_the_odds_and_ends() -> None:
+    odds = candidate("notes-2026-02", {"Odds": [*SHOP[:1], *FIELDWORK, *RUSSIAN[:1]]}, "Notes 2026-02")
+    split, *others = plan_sort(odds, [], frequencies(*MIXED), ["notes-2026-02"], 5000)
+    assert isinstance(split, Split) and not others
+    assert [(part.topic.split("-")[0], part.seqs) for part in split.parts] == [
+        ("notes", (500, 600)),
+        ("kestrel", (400, 401, 402)),
+    ]
+
+
+def test_an_odd_note_moves_to_the_document_that_came_to_be_about_it() -> None:
+    odds = candidate("notes-2026-02", {"Odds": [*FIELDWORK[2:], *RUSSIAN[:1]]}, "Notes 2026-02")
+    home = candidate("kestrel", {"Plots": FIELDWORK[:2]}, "Kestrel")
+    split, merge = plan_sort(odds, [home], frequencies(*MIXED), ["notes-2026-02", "kestrel"], 5000)
+    assert isinstance(split, Split) and split.parts[1].seqs == (402,)
+    assert merge == Merge(("kestrel", split.parts[1].topic), "kestrel", "Kestrel")
+
+
+def test_a_slug_is_short_and_plain_where_letters_are_latin() -> None:
+    assert slug_of("Håkon Vik, Fähre für Øyvind, Straße", []) == "hakon-vik-fahre-fur-oyvind"
+    assert slug_of("读书会, 三体", []) == "读书会-三体"
+    assert slug_of("Бабушка, Казань, Йод", []) == "бабушка-казань-йод"

@@ -10,7 +10,8 @@ from infinimem.model import Document, Signature
 from infinimem.text.document import parse
 
 WORDS = (
-    "Maya", "joined", "Nordlys", "2026-05-01", "12:30", "C#", "don't", "naïve", "ß", "İ", "买了自行车", "東京", "서울에서",
+    "Maya", "joined", "Nordlys", "2026-05-01", "12:30", "C#", "don't", "naïve", "ß", "İ", "买了自行车", "東京",
+    "서울에서",
     "مرحبا", "שלום", "हिन्दी", "ไทย", "🙂", "👩‍👩‍👧", "🇳🇴", "\u200b",
     "\u200f", "\ufeff", "\u00a0", "\u3000", "\u2028",
     "\u2029", "\u0085", "\x0c", "\x0b", "\x1c", "\x1e", "\x00", "\x7f", "\r", "\t", "\\", "\\n", '"', "'", "`", "```",

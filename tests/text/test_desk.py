@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -276,3 +277,23 @@ def test_extending_places_waiting_entries_verbatim_and_in_order(entries: list[En
     after = apply(desk, step, NOW)
     assert said(after.documents["t"].entries) == said(reversed(entries))
     assert not after.waiting and set(after.placed) == {entry.seq for entry in entries}
+
+
+UNEDITABLE = (
+    "{id: a, summary: s, token_count: 1}\n",
+    "  id: a\n  token_count: 1\n",
+    "id: a\ntoken_count: &n 1\nother: *n\n",
+    "id: old\ntoken_count: 1\naux: see the other file\n",
+)
+
+
+@pytest.mark.parametrize("inner", UNEDITABLE)
+def test_a_header_that_cannot_be_edited_stops_its_own_step_not_the_whole_flush(inner: str) -> None:
+    document = parse("topics/a.md", f"---\n{inner}---\n# A\n\n- <seq=1> x\n".encode())
+    assert not document.blocking and not document.is_guest
+    waiting = Entry("CURRENT", Signature((2,)), "y")
+    desk = Desk({2: waiting}, {"a": document})
+    with pytest.raises(Unreadable, match=r"topics/a\.md"):
+        apply(desk, Extend("a", "", (2,)), NOW)
+    with pytest.raises(Unreadable, match=r"topics/a\.md"):
+        apply(desk, Retire(1, 0, "deleted"), NOW)

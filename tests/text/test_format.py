@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from infinimem.model import CURRENT, Document, Entry, Signature, Span
-from infinimem.store.buffer import render_draft
+from infinimem.store.buffer import highest_seq, render_draft, seqs_in
 from infinimem.store.layout import BUFFER_HEAD
 from infinimem.text.document import edit, entry_lines, parse, parse_lines, render
 from infinimem.text.lines import ending_of, join_lines, split_lines
@@ -106,6 +106,13 @@ def test_an_indented_entry_is_read_like_any_other(content: bytes, indent: str, s
     block = [indent + line for line in entry_lines(signature, text)]
     document = parse("topics/a.md", b"prose\n" + join_lines(tuple(block)))
     assert [said(entry) for entry in document.entries] == [(signature, text)]
+
+
+@given(files)
+def test_the_fast_scan_for_the_next_seq_misses_none_that_is_read(content: bytes) -> None:
+    read = [seq for entry in parse("CURRENT.md", content).entries for seq in entry.seqs]
+    assert highest_seq(content) >= max(read, default=0)
+    assert set(read) <= set(seqs_in(content))
 
 
 def test_the_buffer_and_a_topic_read_alike() -> None:

@@ -92,6 +92,7 @@ def test_setting_a_field_changes_that_field_only(signature: Signature, die: Dice
         ("- <seq=12, note=> x", (("note", ""),)),
         ("- <seq=12, a=b=c> x", (("a", "b=c"),)),
         ("- <seq=12, a=1, a=2> x", (("a", "1"), ("a", "2"))),
+        ("- <seq=12,  a=b,   c=d> x", (("a", "b"), ("c", "d"))),
         ("* <seq=12> x", ()),
         ("+ <seq=12> x", ()),
         ("- <seq=12>x", ()),

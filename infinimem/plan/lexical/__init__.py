@@ -1,6 +1,6 @@
 """The planner that needs no model: it groups, routes, splits, merges and names by the entries' own words."""
 
-from infinimem.plan.lexical.place import Frequencies, is_odds, place, plan_rename, plan_sort, plan_union
+from infinimem.plan.lexical.place import Frequencies, is_odds, place, plan_sort, plan_union
 from infinimem.plan.lexical.repeat import duplicates
 from infinimem.plan.lexical.route import Candidate, plan_merge, route
 from infinimem.plan.lexical.segment import is_talk, part, segment
@@ -19,7 +19,6 @@ __all__ = [
     "place",
     "plan_merge",
     "plan_promote",
-    "plan_rename",
     "plan_sort",
     "plan_split",
     "plan_union",

@@ -48,7 +48,7 @@ view visit wait waiting walk wanna want wanted wanting wants watch watched watch
 weeks well went whatever what's whenever whole wild wise wish wishing without woah won wonder wonderful wondering
 word words work worked working works world worried worry worth would wow yay yea yeah year years yep yes yesterday
 yet yo yup
-absolute account achieve achieved add added adding admire advance afternoon allow allowed allows although among
+absolute account achieve achieved add added adding advance afternoon allow allowed allows although among
 amount another apart appear aside available average aware basically bear beat bless blessed blown break bunch calm
 celebrate cause certain certainly challenge challenges challenging cheer cheers cherish combine comfort comfortable
 comforting common connect connected convey count creative crucial dear dedicated dedication delight delighted
@@ -105,6 +105,7 @@ sollte sonst sowie stark steht stunde stunden super tag tage tagen tatsächlich 
 ungefähr unser unsere unseren viel viele vielen vielleicht voll wahrscheinlich weiß weiter weitere wenig werde
 werden wieder will wirklich wissen woche wochen wollen wollte wurde wurden zeit ziemlich zuerst zurück zusammen
 zwei zwischen drei vier fünf monat monate montag dienstag mittwoch donnerstag freitag samstag sonntag wochenende
+habt seid wart weißt werdet
 januar februar märz april mai juni juli august september oktober november dezember abend
 """
 

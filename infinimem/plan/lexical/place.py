@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from heapq import heappop, heappush
 from itertools import pairwise
 
 from infinimem.model import Create, Entry, Extend, Merge, Part, Split, Step
@@ -21,17 +22,18 @@ from infinimem.plan.lexical.route import TINY, Candidate, text_tokens
 from infinimem.plan.lexical.segment import group_notes, is_talk
 from infinimem.plan.lexical.titles import UNNAMED, name_subject, slug_of
 from infinimem.plan.lexical.weigh import cosine, rarity, subject_terms, term_counts, vector
+from infinimem.text.signature import parse_seqs
 
 SMOOTHING = 200.0  # pseudo-words: what a document must say before it counts for much
 NEWCOMER = 20.0  # a new document is as likely as one of 400 notes whose words say nothing
 CROWD = 0.5  # how much a document's size speaks for it
 SITTING_BONUS = 4.0  # nats for the home of the note written just before or after
 SITTING_GAP = (10.0, 2700.0)  # seconds between two notes of one sitting; sooner is a script, later another
+CORRECTS_BONUS = 8.0  # nats for the home of an entry that the note says it replaces
 ROUNDS = 3
 SAME_SECTION = 0.08  # cosine from which a note goes under a heading that exists
 SUBJECT = 3  # odds and ends that share a word from which they are a subject
 FEW = 6  # notes from which a name stays in a merge
-NAMED_AT = (6, 18)  # notes at which a name that no longer fits is replaced
 _ODDS = re.compile(rf"{UNNAMED.casefold()}(?:-\d{{4}}-\d\d)?(?:-\d+)?")
 _NOBODY = frozenset({"", "user", "ai", "assistant", "human", "hand", "system"})
 
@@ -51,15 +53,13 @@ class Group:
     topic: str
     counts: Counter[str] = field(default_factory=Counter)
     size: int = 0
-
-    @property
-    def words(self) -> int:
-        return self.counts.total()
+    words: int = 0
 
     def add(self, terms: Iterable[str], times: int = 1) -> None:
         """Take the terms of an entry in, or with -1 out."""
         for term in terms:
             self.counts[term] += times
+            self.words += times
         self.size += times
 
 
@@ -74,22 +74,32 @@ def place(
 
     `taken` are the ids that exist; a document at twice the limit takes no more before it is split.
     """
-    open_ones = {
-        each.topic: each for each in candidates if each.tokens < 2 * limit_tokens and not is_odds(each.topic)
-    }
+    open_ones = {each.topic: each for each in candidates if each.tokens < 2 * limit_tokens and not is_odds(each.topic)}
     chance = chances(library, [*notes, *(entry for each in open_ones.values() for entry in each.entries)])
     groups = [group_of(each.topic, each.entries) for each in open_ones.values()]
+    holders = {
+        seq: group
+        for group, each in zip(groups, open_ones.values(), strict=True)
+        for entry in each.entries
+        for seq in entry.seqs
+    }
     steps: list[Step] = []
     used = set(taken)
     titles = [each.title for each in candidates]
-    for group, placed in _settle(notes, groups, chance):
+    room = (each.topic for each in candidates if is_odds(each.topic) and each.tokens < limit_tokens)
+    odds = next(room, "")  # where notes go that name nothing
+    for group, placed in _settle(notes, groups, chance, holders):
         target = open_ones.get(group.topic)
         if target is None:
             title = name_subject(placed, telling_of(group, chance), titles)
-            topic = slug_of(title, used)
-            used.add(topic)
-            titles.append(title)
-            steps.append(Create(topic, title))
+            if title == UNNAMED and odds:
+                topic = odds
+            else:
+                topic = slug_of(title, used)
+                used.add(topic)
+                titles.append(title)
+                steps.append(Create(topic, title))
+                odds = topic if title == UNNAMED else odds
         else:
             topic = target.topic
         weights = telling_of(group, chance)
@@ -105,10 +115,12 @@ def plan_union(
     merge_tokens: int,
     limit_tokens: int,
     taken: Collection[str],
+    made: Collection[str],
 ) -> list[Step]:
     """The steps that merge a small document of notes with the one that most likely is about the same, if any.
 
-    A document of two or three notes that nothing is like goes to the odds and ends of its month.
+    One of two or three notes that nothing is like goes to the odds and ends, if it is among those `made` just now:
+    what had a place of its own keeps it.
     """
     if document.tokens >= merge_tokens or is_odds(document.topic):
         return []
@@ -130,14 +142,16 @@ def plan_union(
     if gain > 0 and _is_anchored(own, group_of("", others[-at].entries)):
         into, gone = sorted((document, others[-at]), key=lambda each: (-len(each.entries), each.topic))
         return _merged(into, gone, candidates, chance, taken)
-    if text_tokens(document) >= TINY or not others:
+    if text_tokens(document) >= TINY or document.topic not in made:
         return []
     month = min((entry.time or entry.observed)[:7] for entry in document.entries) if document.entries else ""
     title = f"{UNNAMED} {month}".strip()
     home = next((other for other in others if is_odds(other.topic)), None)
     if home is not None:
         return [Merge((home.topic, document.topic), home.topic, home.title)]
-    also = [other for other in others if text_tokens(other) < TINY and not is_talk(other.entries)]
+    also = [
+        other for other in others if other.topic in made and text_tokens(other) < TINY and not is_talk(other.entries)
+    ]
     if not also:
         return []
     topic = slug_of(title, taken)
@@ -168,7 +182,7 @@ def plan_sort(
     used = {*taken, odds.topic}
     parts: list[Part] = []
     merges: list[Step] = []
-    for group, found in _settle(entries, groups, chance):
+    for group, found in _settle(entries, groups, chance, {}):
         shared = max(Counter(term for entry in found for term in words_of(entry)).values(), default=0)
         if not group.topic and (len(found) < SUBJECT or shared < SUBJECT):
             continue
@@ -183,33 +197,6 @@ def plan_sort(
     if not parts or not rest:
         return []
     return [Split(odds.topic, (Part(odds.topic, odds.title, rest), *parts)), *merges]
-
-
-def plan_rename(
-    document: Candidate, before: int, candidates: Sequence[Candidate], library: Frequencies, taken: Collection[str]
-) -> list[Step]:
-    """A document that was named after a few notes gets a better name once it holds more; else nothing.
-
-    `before` is how many entries it held before this flush. The old id stays findable, as after any merge.
-    """
-    count = len(document.entries)
-    if is_odds(document.topic) or not any(before < mark <= count for mark in NAMED_AT):
-        return []
-    if 2 * max((_covered(name, document.entries) for name in document.title.split(", ")), default=0) >= count:
-        return []
-    chance = chances(library, [entry for each in (document, *candidates) for entry in each.entries])
-    telling = telling_of(group_of("", document.entries), chance)
-    title = name_subject(document.entries, telling, [each.title for each in candidates])
-    topic = slug_of(title, ())
-    if topic in taken or topic == document.topic:
-        return []
-    return [Create(topic, title), Merge((topic, document.topic), topic, title)]
-
-
-def _covered(name: str, entries: Sequence[Entry]) -> int:
-    """In how many entries all words of a name stand."""
-    terms = set(subject_terms(name))
-    return sum(terms <= set(words_of(entry)) for entry in entries) if terms else 0
 
 
 def _is_anchored(one: Group, other: Group) -> bool:
@@ -315,11 +302,12 @@ def telling_of(group: Group, chance: Callable[[str], float]) -> dict[str, float]
 
 
 def _settle(
-    notes: Sequence[Entry], groups: list[Group], chance: Callable[[str], float]
+    notes: Sequence[Entry], groups: list[Group], chance: Callable[[str], float], holders: Mapping[int, Group]
 ) -> list[tuple[Group, list[Entry]]]:
     """Each note where it fits best, reconsidered until nothing moves; groups in order of their first note."""
     homes: list[Group | None] = [None] * len(notes)
     groups = list(groups)
+    corrected = [[holders[seq] for seq in replaced_by(note) if seq in holders] for note in notes]
     ties = [_one_sitting(one, other) for one, other in pairwise(notes)]
     for _ in range(ROUNDS):
         moved = False
@@ -332,10 +320,11 @@ def _settle(
             beside += [homes[at + 1]] if at < len(ties) and ties[at] else []
             best, home = math.log(NEWCOMER), None
             for group in groups:
-                if not group.size or (group.counts.keys().isdisjoint(terms) and group not in beside):
+                near = group in beside or group in corrected[at]
+                if not group.size or (group.counts.keys().isdisjoint(terms) and not near):
                     continue
                 value = fit(terms, group, chance) + CROWD * math.log(group.size)
-                value += SITTING_BONUS * sum(group is near for near in beside)
+                value += SITTING_BONUS * beside.count(group) + CORRECTS_BONUS * (group in corrected[at])
                 if value > best:
                     best, home = value, group
             if home is None:
@@ -354,25 +343,53 @@ def _settle(
     return _joined(list(placed.values()), chance)
 
 
-def _joined(
-    placed: list[tuple[Group, list[Entry]]], chance: Callable[[str], float]
-) -> list[tuple[Group, list[Entry]]]:
-    """New groups that are likelier one document than two are one, the likeliest pair first."""
-    while True:
-        new = [at for at, (group, _) in enumerate(placed) if not group.topic]
-        pairs = [
-            (affinity(placed[one][0], placed[other][0], chance), -one, -other)
-            for number, one in enumerate(new)
-            for other in new[number + 1 :]
-        ]
-        gain, one, other = max(pairs, default=(0.0, 0, 0))
-        if gain <= 0:
-            return placed
-        group, entries = placed[-one]
-        gone, more = placed.pop(-other)
-        group.counts.update(gone.counts)
-        group.size += gone.size
+def replaced_by(entry: Entry) -> list[int]:
+    """The seqs that an entry says it replaces."""
+    return list(parse_seqs(entry.signature.get("supersedes")))
+
+
+def _joined(placed: list[tuple[Group, list[Entry]]], chance: Callable[[str], float]) -> list[tuple[Group, list[Entry]]]:
+    """New groups that are likelier one document than two are one, the likeliest pair first.
+
+    Groups without a common word never gain by being one, so only pairs that share one are weighed; after a union
+    only its own pairs are weighed anew.
+    """
+    new = {at: pair for at, pair in enumerate(placed) if not pair[0].topic}
+    holding: dict[str, set[int]] = {}
+    for at, (group, _) in new.items():
+        for term in +group.counts:
+            holding.setdefault(term, set()).add(at)
+    version = dict.fromkeys(new, 0)
+    queue: list[tuple[float, int, int, int, int]] = []
+
+    def weigh(at: int, after: int) -> None:
+        near = set().union(*(holding[term] for term in +new[at][0].counts))
+        for other in sorted(near - {at}):
+            if other > after:
+                one, two = min(at, other), max(at, other)
+                gain = affinity(new[one][0], new[two][0], chance)
+                if gain > 0:
+                    heappush(queue, (-gain, one, two, version[one], version[two]))
+
+    for at in new:
+        weigh(at, at)
+    while queue:
+        _, one, two, first, second = heappop(queue)
+        if version.get(one) != first or version.get(two) != second:
+            continue
+        group, entries = new[one]
+        absorbed, more = new.pop(two)
+        del version[two]
+        for term in +absorbed.counts:
+            holding[term].discard(two)
+            holding[term].add(one)
+        group.counts.update(absorbed.counts)
+        group.words += absorbed.words
+        group.size += absorbed.size
         entries += more
+        version[one] += 1
+        weigh(one, -1)
+    return [pair for at, pair in enumerate(placed) if pair[0].topic or at in new]
 
 
 def _one_sitting(one: Entry, other: Entry) -> bool:

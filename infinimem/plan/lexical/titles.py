@@ -338,6 +338,8 @@ def _can_end(word: _Word, known: Mapping[str, _Evidence], strict: bool) -> bool:
     use = known[word.term]
     if use.noun + use.name < use.verb:
         return False
+    if strict and word.german and not use.inside:
+        return False  # every German sentence begins with a capital
     # a word said once is taken for a noun only where it stands as one: not in `it was chaotic`, `a massive thing`
     return not strict or use.entries > 1 or (use.noun + use.name > 0 and not _is_light(word.after))
 
