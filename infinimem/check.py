@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq
+from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.flush import revision_lines, sign, timestamp
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span
 from infinimem.plan.desk import aux_list, set_aux, set_header
@@ -25,9 +25,9 @@ from infinimem.store.evidence import (
     retirement,
 )
 from infinimem.store.files import digest_of
-from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT, LOG
+from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT
 from infinimem.store.lock import exclusive
-from infinimem.store.read import File, folder_problems, list_files, read_file
+from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
 from infinimem.text.document import edit, entry_lines, looks_signed, parse, render, unsigned_entries
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import join_lines
@@ -133,7 +133,7 @@ def read_survey(root: Path, note: int, at: str) -> Survey:
                 topics[path] = File(path, "", replace(parse(path, b""), problems=(Problem(path, 0, str(error)),)))
     visible = [seq for file in topics.values() for entry in file.document.entries for seq in entry.seqs]
     following = max([next_seq(root, note), *(seq + 1 for seq in visible)])
-    return Survey(root, at, read_file(root, BUFFER), topics, all_records(root), read_file(root, LOG), following)
+    return Survey(root, at, read_file(root, BUFFER), topics, all_records(root), read_log(root), following)
 
 
 def check_files(survey: Survey) -> None:
@@ -341,18 +341,20 @@ def check_headers(survey: Survey) -> None:
         if not writable(document) or not document.header.span.stop:
             continue
         stated = str(document.header.fields.get("id"))
-        if stated != document.id:
-            survey.say(
-                path, 1, f"the id says {stated!r}, the file is {document.id!r}", "renamed", fixable=True
-            )
-            former = [*aux_list(document, "former_ids"), stated]
-            document = set_header(set_aux(document, "former_ids", former), "id", render_scalar(document.id))
-            survey.fixed[path] = document
         tokens = estimate("".join(document.lines[document.header.span.stop :]))
-        if document.header.fields.get("token_count") != tokens:
-            if "token_count" in document.header.fields and path not in survey.fixed:
-                survey.say(path, 1, f"token_count is off (it is {tokens})", "count", fixable=True)
-            survey.fixed[path] = set_header(document, "token_count", str(tokens))
+        try:
+            if stated != document.id:
+                former = [*aux_list(document, "former_ids"), stated]
+                renamed = set_header(set_aux(document, "former_ids", former), "id", render_scalar(document.id))
+                survey.say(path, 1, f"the id says {stated!r}, the file is {document.id!r}", "renamed", fixable=True)
+                document = survey.fixed[path] = renamed
+            if "token_count" in document.header.fields and document.header.fields["token_count"] != tokens:
+                counted = set_header(document, "token_count", str(tokens))
+                if path not in survey.fixed:
+                    survey.say(path, 1, f"token_count is off (it is {tokens})", "count", fixable=True)
+                survey.fixed[path] = counted
+        except Unreadable as error:
+            survey.findings.append(Finding(Problem(path, 1, str(error), blocking=False, code="front-matter")))
 
 
 def check_log(survey: Survey) -> None:
@@ -391,7 +393,7 @@ def put_right(survey: Survey, note: int) -> None:
 def recover(root: Path, seqs: Sequence[int]) -> list[int]:
     """Put entries that neither CURRENT nor a topic shows back into CURRENT, as `Library.recover` promises."""
     with hold(root) as note:
-        logged = {seq: entry for entry in read_file(root, LOG).document.entries for seq in entry.seqs}
+        logged = {seq: entry for entry in read_log(root).document.entries for seq in entry.seqs}
         records = read_records(root, seqs)
         survey = read_survey(root, note, "")
         there = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
@@ -399,7 +401,7 @@ def recover(root: Path, seqs: Sequence[int]) -> list[int]:
         for seq in dict.fromkeys(seqs):
             kept = logged.get(seq) or records[seq].newest
             if kept is None:
-                raise UnknownSeq(f"neither the log of writes nor evidence holds {seq}; `infinimem check` names what is gone")
+                raise UnknownSeq(f"neither the log of writes nor evidence holds {seq}; see: infinimem check")
             if there.isdisjoint(kept.seqs):
                 found[kept.seq] = kept
         if found:

@@ -56,7 +56,7 @@ from infinimem.store.evidence import (
 from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, LOG, UNDO
 from infinimem.store.lock import exclusive
-from infinimem.store.read import read_file
+from infinimem.store.read import read_file, read_log
 from infinimem.text.document import (
     edit,
     entry_lines,
@@ -367,7 +367,7 @@ def sign(document: Document, loose: Sequence[Entry], first: int, at: str) -> tup
         line = document.lines[entry.span.start]
         body = line[1:].lstrip(" \t")
         signature = Signature((seq,), (("source", "hand"), ("observed", at)))
-        head = entry_lines(signature, "")[0].removesuffix(" \n")
+        head = line[0] + entry_lines(signature, "")[0].removesuffix(" \n")[1:]
         edits.append((Span(entry.span.start, entry.span.start + 1), [f"{head} {body}"]))
         seqs.append(seq)
     return edit(document, edits), seqs
@@ -419,7 +419,7 @@ def lost_entries(root: Path, document: Document, index: Finder) -> list[str]:
     there = set(seqs_of(document.entries))
     return [
         f"seq {entry.seq} was written but is gone from {BUFFER}; bring it back: infinimem recover {entry.seq}"
-        for entry in read_file(root, LOG).document.entries
+        for entry in read_log(root).document.entries
         if there.isdisjoint(entry.seqs) and index.locate(entry.seq) is None and not index.fate(entry.seq)
     ]
 
@@ -973,7 +973,7 @@ def document_changes(run: Run, finished: Finished) -> list[Change]:
 
 def shorter_log(root: Path, consumed: Sequence[Entry]) -> list[Change]:
     """The second copy without what is now in evidence."""
-    file = read_file(root, LOG)
+    file = read_log(root)
     gone = set(seqs_of(consumed))
     spans = [entry.span for entry in file.document.entries if gone.issuperset(entry.seqs)]
     return (

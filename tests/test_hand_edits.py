@@ -269,7 +269,8 @@ def test_a_chain_of_corrections_in_any_order_leaves_the_last(library: Library) -
     library.write(["berth 1", "berth 2", "berth 3"])
     current = library.root / "CURRENT.md"
     head, *entries = current.read_text().split("- <seq=")
-    lines = [entries[2].replace(", ", ", supersedes=2, ", 1), entries[1].replace(", ", ", supersedes=1, ", 1), entries[0]]
+    corrected = [entries[at].replace(", ", f", supersedes={at}, ", 1) for at in (2, 1)]
+    lines = [*corrected, entries[0]]
     current.write_text(head + "".join(f"- <seq={line}" for line in lines))
     library.flush()
     assert [hit.text for hit in library.search("berth", 5)] == ["berth 3"]
@@ -415,7 +416,10 @@ def test_a_seq_that_a_plan_repeats_keeps_its_first_place(library: Library) -> No
 # links and odd files
 
 
-@pytest.mark.parametrize("name", ["undo", "written.log", "commit", "kept", "lock", "flush.lock", "index", "commit.json"])
+OURS = ("undo", "written.log", "commit", "kept", "lock", "flush.lock", "index", "commit.json")
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_a_symbolic_link_among_our_own_files_is_not_followed(library: Library, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     (outside / "2019").mkdir(parents=True)
@@ -464,7 +468,10 @@ def test_a_damaged_manifest_is_said_in_one_line(library: Library, content: str) 
         library.write("two")
 
 
-@pytest.mark.parametrize("content", ["append a b c", "append 1 2 3", "ready", "ready x y z", "\x00\x01", "append 1 2 zz lf 3 4"])
+NOTES = ("append a b c", "append 1 2 3", "ready", "ready x y z", "\x00\x01", "append 1 2 zz lf 3 4")
+
+
+@pytest.mark.parametrize("content", NOTES)
 def test_a_damaged_note_in_the_lock_file_is_ignored(library: Library, content: str) -> None:
     library.write("one")
     (library.root / ".infinimem" / "lock").write_text(content)
@@ -473,8 +480,7 @@ def test_a_damaged_note_in_the_lock_file_is_ignored(library: Library, content: s
 
 def test_a_file_name_that_is_not_utf8_is_named_and_left_alone(library: Library) -> None:
     name = os.fsencode(library.root / "topics") + b"/caf\xe9.md"
-    with open(name, "wb") as file:
-        file.write(b"---\nid: cafe\ntoken_count: 1\n---\n# Caf\n")
+    Path(os.fsdecode(name)).write_bytes(b"---\nid: cafe\ntoken_count: 1\n---\n# Caf\n")
     library.write("one")
     assert library.flush().seqs == (1,)
     assert "name" in codes(library)
@@ -521,3 +527,23 @@ def test_what_is_made_is_private_and_what_exists_keeps_its_mode(library: Library
     library.write("one more about one")
     library.flush(plan=Plan((Extend(path.stem, "", (2,)),)))
     assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_bullet_typed_with_a_star_keeps_its_star(library: Library) -> None:
+    library.write("one")
+    append_line(library.root / "CURRENT.md", "* typed with a star")
+    library.check(fix=True)
+    assert "* <seq=2, source=hand" in (library.root / "CURRENT.md").read_text()
+
+
+def test_a_topic_whose_front_matter_cannot_be_edited_is_named(library: Library) -> None:
+    (library.root / "topics" / "flow.md").write_text("---\n{id: other, token_count: 3}\n---\n# Flow\n")
+    before = visible_files(library.root)
+    assert "front-matter" in {finding.problem.code for finding in library.check(fix=True)}
+    assert visible_files(library.root) == before
+
+
+def test_a_current_that_ends_in_a_lone_carriage_return_loses_none(library: Library) -> None:
+    (library.root / "CURRENT.md").write_bytes(b"abc\r")
+    library.write("x\r")
+    assert library.search("x", 1)[0].text == "x\r"

@@ -179,12 +179,13 @@ def survey(root: Path, note: int, descriptor: int) -> tuple[int, str, bytes]:
     if known is not None:
         return known[0], known[1], b""
     content = os.pread(descriptor, here.st_size, 0)
-    ending = "\r\n" if content[: content.find(b"\n") + 1].endswith(b"\r\n") else "\n"
+    first, newline, _ = content.partition(b"\n")
+    ending = "\r\n" if first.endswith(b"\r") else "\n"
     lead = b""
     if not content:
         lead = BUFFER_HEAD
     elif not content.endswith(b"\n"):
-        lead = ending.encode()
+        lead = b"\n" if not newline and first.endswith(b"\r") else ending.encode()
     log = read_if_there(root / LOG)
     highest = max(highest_seq(content), highest_seq(log), evidence_high(root), noted_seq(note) - 1)
     return highest + 1, ending, lead

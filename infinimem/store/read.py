@@ -12,8 +12,8 @@ from typing import NamedTuple
 from infinimem.errors import StorageFailed
 from infinimem.model import Document, Problem
 from infinimem.store.files import digest_of, read_bytes
-from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS
-from infinimem.text.document import parse
+from infinimem.store.layout import BUFFER, EVIDENCE, LOG, TOPICS
+from infinimem.text.document import parse, parse_piece
 
 BACKUP_ENDINGS = ("~", ".swp", ".swo", ".tmp", ".bak", ".orig")
 
@@ -82,6 +82,12 @@ def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
                 continue
         if not name.endswith(BACKUP_ENDINGS) and child.is_dir(follow_symlinks=False):
             yield from walk(folder / name, f"{prefix}{name}/")
+
+
+def read_log(root: Path) -> File:
+    """The log of writes. It has no head line, and its terminator is always a newline."""
+    content = read_bytes(root / LOG) or b""
+    return File(LOG, "" if not (root / LOG).exists() else digest_of(content), parse_piece(LOG, content))
 
 
 def is_text(name: str) -> bool:

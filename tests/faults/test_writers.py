@@ -165,9 +165,9 @@ def test_a_repeated_key_stores_nothing(tmp_path: Path) -> None:
 
 def test_a_repeated_key_from_many_processes_stores_once(tmp_path: Path) -> None:
     root = tmp_path / "memory"
-    script = "import sys; from infinimem import Library as L; print(L.open(sys.argv[1], create=True).write('x', key='k'))"
+    code = "import sys; from infinimem import Library as L; print(L.open(sys.argv[1], create=True).write('x', key='k'))"
     runs = [
-        subprocess.Popen([sys.executable, "-c", script, str(root)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, text=True)
         for _ in range(8)
     ]
     assert {run.communicate()[0].strip() for run in runs} == {"[1]"}
