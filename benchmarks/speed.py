@@ -155,8 +155,15 @@ def main() -> int:
     def note(what: str, size: int, cost: Cost, against: Cost | None = None) -> None:
         ratio = f"{cost.cpu / against.cpu:5.2f} ×" if against else ""
         print(f"{what:34} {size:>9,} {cost.cpu:8.3f} s {cost.memory:7.0f} MB {ratio}", flush=True)
-        rows.append({"what": what, "entries": size, "cpu": cost.cpu, "memory_mb": cost.memory,
-                     "ratio": cost.cpu / against.cpu if against else None})
+        rows.append(
+            {
+                "what": what,
+                "entries": size,
+                "cpu": cost.cpu,
+                "memory_mb": cost.memory,
+                "ratio": cost.cpu / against.cpu if against else None,
+            }
+        )
 
     print(f"infinimem {__version__}, Python {platform.python_version()}, {platform.machine()}, median of {given.runs}")
     print(f"{'':34} {'entries':>9} {'CPU':>10} {'memory':>10} ratio")

@@ -28,7 +28,7 @@ from statistics import fmean, median
 from typing import Any
 
 from infinimem import Library
-from infinimem.flush import Report
+from infinimem.consolidate.run import Report
 from infinimem.model import Document, Merge, Split
 from infinimem.text.document import entry_lines, parse, title_of
 from infinimem.text.tokens import estimate

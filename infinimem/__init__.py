@@ -1,9 +1,9 @@
 """Memory that lasts: a folder of plain text that tidies itself and answers with its sources.
 
-    from infinimem import Library
+from infinimem import Library
 
-    library = Library.open("memory", create=True)
-    library.write("Maya joined Nordlys.", source="user", time="2026-05-01")
+library = Library.open("memory", create=True)
+library.write("Maya joined Nordlys.", source="user", time="2026-05-01")
 """
 
 from __future__ import annotations

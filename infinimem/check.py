@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from infinimem.consolidate.buffer import sign
+from infinimem.consolidate.commit import revision_lines
+from infinimem.consolidate.due import timestamp
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
-from infinimem.flush import revision_lines, sign, timestamp
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span
 from infinimem.plan.desk import aux_list, set_aux, set_header
 from infinimem.store import transaction
@@ -67,9 +69,7 @@ class Survey:
     logged: list[Entry] = field(default_factory=list)
     broken: set[int] = field(default_factory=set)
 
-    def say(
-        self, path: str, line: int, message: str, code: str, *, fixable: bool, blocking: bool = False
-    ) -> None:
+    def say(self, path: str, line: int, message: str, code: str, *, fixable: bool, blocking: bool = False) -> None:
         """Note a finding."""
         self.findings.append(Finding(Problem(path, line, message, blocking, code), fixable))
 

@@ -33,9 +33,7 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "flush.max_tokens", 5000, "count", "CURRENT is due for a flush at this size"
-    ),  # Infini Memory 4.1
+    Setting("flush.max_tokens", 5000, "count", "CURRENT is due for a flush at this size"),  # Infini Memory 4.1
     Setting(
         "flush.max_age",
         3600.0,
@@ -43,12 +41,8 @@ SETTINGS: tuple[Setting, ...] = (
         "CURRENT is due when its oldest entry is older (90s, 30m, 1h, 2d)",
     ),
     Setting("flush.planner", "auto", "choice", "who plans a flush", choices=("auto", "lexical", "model")),
-    Setting(
-        "split.max_tokens", 5000, "count", "a topic document over this size is split"
-    ),  # Infini Memory 4.1
-    Setting(
-        "merge.max_tokens", 1000, "count", "topic documents under this size may be merged"
-    ),  # Infini Memory 4.1
+    Setting("split.max_tokens", 5000, "count", "a topic document over this size is split"),  # Infini Memory 4.1
+    Setting("merge.max_tokens", 1000, "count", "topic documents under this size may be merged"),  # Infini Memory 4.1
     Setting("gate.supersede", 0.9, "share", "least confidence to retire an entry for another"),  # All-Mem
     Setting("gate.join", 0.9, "share", "least confidence to join entries into one line"),
     Setting("gate.split", 0.9, "share", "least confidence to split a document"),  # All-Mem
@@ -117,9 +111,7 @@ def take_file(path: Path, values: dict[str, Value], origins: dict[str, str], *, 
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
-        ) from error
+        raise BadInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from error
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if lines in ([], ["format: 1"]):
         return
@@ -132,9 +124,7 @@ def take_file(path: Path, values: dict[str, Value], origins: dict[str, str], *, 
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
-        raise BadInput(
-            f"{where}: cannot be read ({getattr(error, 'problem', error)}); correct the line"
-        ) from error
+        raise BadInput(f"{where}: cannot be read ({getattr(error, 'problem', error)}); correct the line") from error
     if not isinstance(content, Mapping):
         raise BadInput(f"{path}: write settings as `name: value`")
     for name, value in flatten(content):
@@ -176,12 +166,7 @@ def line_of(text: str, name: str) -> int:
 def value_of(setting: Setting, value: Any, where: str) -> Value:
     """A given value as the setting's type, or `BadInput` saying what it may be."""
     text = str(value).strip()
-    if (
-        setting.kind == "count"
-        and not isinstance(value, bool)
-        and re.fullmatch(r"[\d_]+", text)
-        and int(text) > 0
-    ):
+    if setting.kind == "count" and not isinstance(value, bool) and re.fullmatch(r"[\d_]+", text) and int(text) > 0:
         return int(text)
     if setting.kind == "share" and not isinstance(value, bool):
         try:

@@ -50,15 +50,11 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> Any:
         message = error.args[0]
         reason = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
         reason = reason.replace("(?m)", "")
-        hint = (
-            "; look-around and back-references are not supported" if "invalid perl operator" in reason else ""
-        )
+        hint = "; look-around and back-references are not supported" if "invalid perl operator" in reason else ""
         raise BadPattern(f"the pattern {pattern!r} cannot be read: {reason}{hint}") from error
 
 
-def grep(
-    root: Path, paths: Iterable[str], pattern: Any, *, context: int = 0, limit: int = 0
-) -> Iterator[Match]:
+def grep(root: Path, paths: Iterable[str], pattern: Any, *, context: int = 0, limit: int = 0) -> Iterator[Match]:
     """The matching lines of some files, in order; unreadable files are passed over (`check` names them).
 
     `limit` 0 means all of them.

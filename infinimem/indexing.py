@@ -225,4 +225,3 @@ class IndexFinder:
         folders = (path for path in (self.root / TOPICS).rglob("*.md") if path.is_dir() or path.is_symlink())
         names = [topic_of(path.relative_to(self.root).as_posix()) for path in folders]
         return [*names, *(row.topic for row in self.index.catalog())]
-

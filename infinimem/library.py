@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from infinimem.ask import Answer
     from infinimem.check import Finding
     from infinimem.config import Settings
-    from infinimem.flush import Report
+    from infinimem.consolidate.run import Report
     from infinimem.grep import Match
     from infinimem.plan.paper import Plan
     from infinimem.reading import Page, Status, Trace
@@ -48,9 +48,7 @@ class Library:
         self._settings: Settings | None = None
 
     @classmethod
-    def open(
-        cls, path: str | Path, *, create: bool = False, clock: Callable[[], datetime] = utc_now
-    ) -> Library:
+    def open(cls, path: str | Path, *, create: bool = False, clock: Callable[[], datetime] = utc_now) -> Library:
         """The library in a folder. With `create` it is made if missing, else `NoLibrary` is raised.
 
         `clock` gives the current time as an aware datetime.
@@ -137,8 +135,7 @@ class Library:
         if not isinstance(key, str) or not isinstance(meta or {}, Mapping):
             raise BadInput("`key` is a text and `meta` a mapping; nothing was written")
         drafts = [
-            draft_of(entry, shared, meta or {}, key, f"entry {number}")
-            for number, entry in enumerate(entries, 1)
+            draft_of(entry, shared, meta or {}, key, f"entry {number}") for number, entry in enumerate(entries, 1)
         ]
         if not drafts:
             return Appended((), stored=False)
@@ -163,7 +160,8 @@ class Library:
         `plan` is a plan, or the path of a plan file, to carry out instead of planning. Entries written
         meanwhile stay in CURRENT. What is refused or stale is listed in the report, and nothing is lost.
         """
-        from infinimem.flush import flush, together
+        from infinimem.consolidate.flush import flush
+        from infinimem.consolidate.run import together
         from infinimem.plan.paper import parse_plan
 
         if planner not in ("auto", "lexical"):
@@ -174,6 +172,7 @@ class Library:
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is not UTF-8"
                 raise BadInput(f"{plan} cannot be read: {reason}") from error
+
         def portion() -> Report:
             return flush(
                 self.root,
@@ -200,29 +199,27 @@ class Library:
 
     def plan_template(self) -> str:
         """The task of planning the next flush, as a prompt: answer it and give the answer to `flush(plan=…)`."""
-        from infinimem.flush import plan_template
+        from infinimem.consolidate.flush import plan_template
 
         rows = [(row.topic, row.tokens, row.summary) for row in self.catalog() if not row.guest]
         return plan_template(self.root, rows, self.settings)
 
     def undo(self, *, dry_run: bool = False) -> Report:
         """Revert the last flush (or split or merge by hand) as one transaction."""
-        from infinimem.flush import undo
+        from infinimem.consolidate.undo import undo
 
         return undo(self.root, self._finder, self.clock(), dry_run=dry_run)
 
     def split(self, topic: str, *, dry_run: bool = False) -> Report:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
-        from infinimem.flush import run_steps, split_by_hand
+        from infinimem.consolidate.flush import run_steps, split_by_hand
 
         topic = self._require(topic)
-        return run_steps(
-            self.root, self._finder, self.settings, self.clock(), split_by_hand(topic), dry_run=dry_run
-        )
+        return run_steps(self.root, self._finder, self.settings, self.clock(), split_by_hand(topic), dry_run=dry_run)
 
     def merge(self, topics: Sequence[str], *, into: str = "", dry_run: bool = False) -> Report:
         """Merge topic documents into `into` (default: the first). Raises `UnknownTopic`."""
-        from infinimem.flush import run_steps
+        from infinimem.consolidate.flush import run_steps
         from infinimem.model import Merge
 
         topics = [self._require(topic) for topic in topics]
@@ -342,8 +339,7 @@ class Library:
 
             near = difflib.get_close_matches(topic, [row.topic for row in self.catalog()], 1, 0.4)
             raise UnknownTopic(
-                f"there is no topic {topic!r}"
-                + (f"; did you mean {near[0]}?" if near else "; see: infinimem catalog")
+                f"there is no topic {topic!r}" + (f"; did you mean {near[0]}?" if near else "; see: infinimem catalog")
             )
         return found
 
@@ -365,9 +361,7 @@ def draft_of(
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise BadInput(
-            f"{where} is not valid Unicode (character {error.start}); nothing was written"
-        ) from error
+        raise BadInput(f"{where} is not valid Unicode (character {error.start}); nothing was written") from error
     fields = {**shared, **meta, **given}
     observed = fields.pop("observed", "")
     if key:
@@ -424,9 +418,7 @@ def seqs_value(name: str, value: Any, where: str) -> str:
     for piece in pieces:
         found = parse_seqs(str(piece).strip())
         if not found or isinstance(piece, bool):
-            raise BadInput(
-                f"{where}: {name} is a seq such as 12 or 12-15+18, not {piece!r}; nothing was written"
-            )
+            raise BadInput(f"{where}: {name} is a seq such as 12 or 12-15+18, not {piece!r}; nothing was written")
         seqs.extend(found)
     return render_seqs(dict.fromkeys(seqs))
 

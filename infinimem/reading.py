@@ -113,7 +113,7 @@ def trace(root: Path, index: Index, seq: int) -> Trace | None:
 
 def status(root: Path, index: Index, settings: Settings, now: datetime) -> Status:
     """Sizes, ages and health, from the index and CURRENT alone."""
-    from infinimem.flush import buffer_age, is_due
+    from infinimem.consolidate.due import buffer_age, is_due
     from infinimem.text.document import unsigned_entries
 
     rows = [row for row in index.catalog() if row.topic != CURRENT]
@@ -139,7 +139,7 @@ def status(root: Path, index: Index, settings: Settings, now: datetime) -> Statu
 
 def lost(root: Path, document: Document, index: Index) -> tuple[Problem, ...]:
     """What was written and is gone, as `flush` and `check` say it."""
-    from infinimem.flush import lost_entries
+    from infinimem.consolidate.buffer import lost_entries
     from infinimem.indexing import IndexFinder
 
     lines = lost_entries(root, document, IndexFinder(root, index))

@@ -189,8 +189,11 @@ def test_undo_puts_entries_back_before_later_ones(library: Library) -> None:
 
 def test_undo_leaves_an_edited_document_alone(library: Library) -> None:
     library.write(["The choir sings Brahms.", "The boat Terna has berth 31."])
-    library.flush(plan=Plan((Create("choir", "Choir"), Extend("choir", "", (1,)), Create("boat", "Boat"),
-                             Extend("boat", "", (2,)))))
+    library.flush(
+        plan=Plan(
+            (Create("choir", "Choir"), Extend("choir", "", (1,)), Create("boat", "Boat"), Extend("boat", "", (2,)))
+        )
+    )
     path = library.root / "topics" / "choir.md"
     path.write_text(path.read_text() + "\nMy own words.\n")
     report = library.undo()
@@ -214,8 +217,11 @@ def test_undo_twice_goes_back_twice_and_then_says_so(library: Library) -> None:
 
 def test_undo_of_a_merge_and_of_a_split(library: Library) -> None:
     library.write(["The choir sings Brahms.", "Choir rehearsal is on Wednesday."])
-    library.flush(plan=Plan((Create("choir", "Choir"), Extend("choir", "", (1,)), Create("sing", "Singing"),
-                             Extend("sing", "", (2,)))))
+    library.flush(
+        plan=Plan(
+            (Create("choir", "Choir"), Extend("choir", "", (1,)), Create("sing", "Singing"), Extend("sing", "", (2,)))
+        )
+    )
     before = {path: content for path, content in visible_files(library.root).items() if path.startswith("topics/")}
     library.merge(["choir", "sing"])
     assert [row.topic for row in library.catalog()] == ["choir"]
@@ -333,7 +339,9 @@ def test_a_joined_line_stands_for_its_sources_and_gives_them_back(library: Libra
     library.write("Ines reports 5 in Oslo.", supersedes=2)
     library.flush()
     assert {hit.text for hit in library.search("Ines reports", 5)} == {
-        "Ines reports 40 cases in Bergen.", "Ines reports 5 in Oslo."}
+        "Ines reports 40 cases in Bergen.",
+        "Ines reports 5 in Oslo.",
+    }
     assert_conserved(library.root, {1, 2, 3})
 
 
@@ -389,7 +397,7 @@ def test_bad_entries_are_refused_and_nothing_is_written(library: Library, entry:
 
 
 def test_a_large_buffer_goes_in_portions_each_whole(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    from infinimem import flush
+    from infinimem.consolidate import flush
 
     monkeypatch.setattr(flush, "PORTION", 20)
     subjects = ("boat", "choir", "owl", "tram", "oak")

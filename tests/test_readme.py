@@ -37,7 +37,10 @@ def matches(shown: list[str], printed: str) -> bool:
 def test_the_console_blocks_print_what_they_show(tmp_path: Path) -> None:
     shell = Path(sys.executable).parent
     environment = {
-        **os.environ, "HOME": str(tmp_path), "PATH": f"{shell}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8",
+        **os.environ,
+        "HOME": str(tmp_path),
+        "PATH": f"{shell}:{os.environ['PATH']}",
+        "LC_ALL": "C.UTF-8",
     }
     environment.pop("XDG_CONFIG_HOME", None)
     exports = ""
@@ -48,7 +51,12 @@ def test_the_console_blocks_print_what_they_show(tmp_path: Path) -> None:
             continue
         done = subprocess.run(
             ["sh", "-c", exports + command],
-            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         both = (done.stdout + done.stderr, done.stderr + done.stdout)
         assert any(matches(shown, text) for text in both), f"$ {command}\n{both[0]}\nshown:\n" + "\n".join(shown)

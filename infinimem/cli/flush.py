@@ -14,7 +14,7 @@ from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, s
 from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
-    from infinimem.flush import Report
+    from infinimem.consolidate.run import Report
     from infinimem.model import Outcome, Step
 
 app = command_app()

@@ -34,9 +34,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "create": body({"topic": TEXT, "title": TEXT}),
     "extend": body({"topic": TEXT, "seqs": SEQS}, {"heading": {"type": "string"}}),
     "join": body({"seqs": SEQS, "text": TEXT}),
-    "retire": body(
-        {"seq": SEQS, "why": {"enum": ["superseded", "duplicate", "expired", "deleted"]}}, {"by": SEQS}
-    ),
+    "retire": body({"seq": SEQS, "why": {"enum": ["superseded", "duplicate", "expired", "deleted"]}}, {"by": SEQS}),
     "split": body(
         {
             "topic": TEXT,
@@ -136,17 +134,9 @@ def parse_plan(text: str, where: str) -> Plan:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
-        raise BadPlan(
-            f"{where}{line}: this is no YAML or JSON ({getattr(error, 'problem', error)})"
-        ) from error
-    if (
-        not isinstance(content, Mapping)
-        or content.get("plan") != 1
-        or not isinstance(content.get("steps"), list)
-    ):
-        raise BadPlan(
-            f"{where}: this is no plan; it needs `plan: 1` and `steps:` (see: infinimem schema plan)"
-        )
+        raise BadPlan(f"{where}{line}: this is no YAML or JSON ({getattr(error, 'problem', error)})") from error
+    if not isinstance(content, Mapping) or content.get("plan") != 1 or not isinstance(content.get("steps"), list):
+        raise BadPlan(f"{where}: this is no plan; it needs `plan: 1` and `steps:` (see: infinimem schema plan)")
     steps = tuple(step_of(step, f"{where}: step {number}") for number, step in enumerate(content["steps"], 1))
     buffer = content.get("buffer") or {}
     if not isinstance(buffer, Mapping):
@@ -193,9 +183,7 @@ def step_of(value: Any, where: str) -> Step:
             topics = given["topics"]
             if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
                 raise BadPlan(f"{where}: topics is a list of topic ids")
-            return Merge(
-                tuple(topics), line_of(given, "into", where), line_of(given, "title", where, ""), conf
-            )
+            return Merge(tuple(topics), line_of(given, "into", where), line_of(given, "title", where, ""), conf)
         case _:
             return Summarise(line_of(given, "topic", where), text_of(given, "text", where), conf)
 

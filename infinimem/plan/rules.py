@@ -65,8 +65,7 @@ def bad_id(topic: str) -> str:
     if not ID.fullmatch(topic) or len(topic.encode()) > 200 or ".." in topic:
         return f"{topic!r} is no topic id: use words joined by - and /"
     if any(
-        piece.casefold().split(".")[0] in RESERVED or piece.endswith((".md", ".", " "))
-        for piece in topic.split("/")
+        piece.casefold().split(".")[0] in RESERVED or piece.endswith((".md", ".", " ")) for piece in topic.split("/")
     ):
         return f"{topic!r} is a reserved name"
     return ""
@@ -127,9 +126,7 @@ def below(conf: float, gate: float) -> str:
 def facts_of(text: str) -> set[str]:
     """The numbers, names and negations of a text, as far as they can be seen without understanding it."""
     numbers = {number.strip(".,:/-") for number in NUMBER.findall(text)}
-    names = {
-        name.casefold().removesuffix("'s").removesuffix("’s") for name in NAME.findall(text) if len(name) > 1
-    }
+    names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in NAME.findall(text) if len(name) > 1}
     negations = {"not" for word in WORD.findall(text.casefold()) if word.replace("’", "'") in NEGATIONS}
     return numbers | names | negations
 
@@ -211,9 +208,7 @@ def bad_split(step: Split, desk: Desk, gates: Gates) -> str:
     every = {seq for entry in desk.documents[step.topic].entries for seq in entry.seqs}
     if sorted(heads) != sorted(firsts) or not set(given) <= every or len(set(given)) < len(given):
         return "the parts are no exact partition of the topic's entries"
-    return (
-        "" if all(any(seq in firsts for seq in part.seqs) for part in step.parts) else "a part has no entry"
-    )
+    return "" if all(any(seq in firsts for seq in part.seqs) for part in step.parts) else "a part has no entry"
 
 
 def bad_merge(step: Merge, desk: Desk, gates: Gates) -> str:

@@ -312,9 +312,7 @@ class Index:
 
     def expiring(self) -> list[Unit]:
         """Every visible entry that says when it expires, by place."""
-        return self._mended(
-            lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("expires")]
-        )
+        return self._mended(lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("expires")])
 
     def evidence(self, seq: int) -> list[Unit]:
         """Every line of evidence about a seq, entries and events, by file and line."""

@@ -164,9 +164,7 @@ def render_draft(signature: Signature, text: str, seqs: tuple[int, ...], ending:
 def open_buffer(path: Path) -> int:
     """CURRENT, open for appending, made if missing."""
     try:
-        return os.open(
-            path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE
-        )
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
     except OSError as error:
         why = "it is a symbolic link" if path.is_symlink() else error.strerror
         raise StorageFailed(f"{path} cannot be opened for writing: {why}; nothing was written") from error
@@ -401,9 +399,7 @@ def evidence_files(root: Path) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise StorageFailed(
-            f"{root / EVIDENCE} cannot be read: {error.strerror}; check its permissions"
-        ) from error
+        raise StorageFailed(f"{root / EVIDENCE} cannot be read: {error.strerror}; check its permissions") from error
     return [root / EVIDENCE / name for name in names]
 
 

@@ -38,16 +38,12 @@ def is_library(folder: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
-        raise StorageFailed(
-            f"{folder / SETTINGS} cannot be read: {error.strerror}; check its permissions"
-        ) from error
+        raise StorageFailed(f"{folder / SETTINGS} cannot be read: {error.strerror}; check its permissions") from error
     match = FORMAT.search(text)
     if match is None:
         return False
     if match[1].strip("'\"") != "1":
-        raise BadInput(
-            f"{folder / SETTINGS}: format {match[1]} is not known to this version; upgrade infinimem"
-        )
+        raise BadInput(f"{folder / SETTINGS}: format {match[1]} is not known to this version; upgrade infinimem")
     return True
 
 
@@ -70,9 +66,7 @@ def find_library(named: str | None = None, *, create: bool = False) -> tuple[Pat
         if name:
             folder = Path(name).expanduser().absolute()
             if not create and not is_library(folder):
-                raise NoLibrary(
-                    f"{folder} ({origin}) is not a library; make it one with: infinimem init '{folder}'"
-                )
+                raise NoLibrary(f"{folder} ({origin}) is not a library; make it one with: infinimem init '{folder}'")
             return folder, origin
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -101,9 +95,7 @@ def create_library(root: Path) -> bool:
                 write_once(settings, MARKER.encode())
         write_once(root / STATE / ".gitignore", b"*\n")
     except OSError as error:
-        raise StorageFailed(
-            f"cannot make a library in {root}: {error.strerror}; choose another folder"
-        ) from error
+        raise StorageFailed(f"cannot make a library in {root}: {error.strerror}; choose another folder") from error
     return made
 
 
@@ -130,12 +122,7 @@ def safe_path(root: Path, path: str) -> Path:
     Neither `..` nor a symbolic link on the way is followed: nothing outside the library is ever written.
     """
     pieces = path.split("/")
-    if (
-        path.startswith("/")
-        or "\\" in path
-        or "\0" in path
-        or any(piece in ("", ".", "..") for piece in pieces)
-    ):
+    if path.startswith("/") or "\\" in path or "\0" in path or any(piece in ("", ".", "..") for piece in pieces):
         raise BadInput(f"{path!r} is not a path inside the library; use words joined by - and /")
     place = root
     for piece in pieces:
@@ -147,7 +134,5 @@ def safe_path(root: Path, path: str) -> Path:
         except OSError as error:
             raise BadInput(f"{path!r} cannot be used as a name: {error.strerror}") from error
         if stat.S_ISLNK(mode):
-            raise BadInput(
-                f"{path}: {place.relative_to(root)} is a symbolic link; nothing is written through it"
-            )
+            raise BadInput(f"{path}: {place.relative_to(root)} is a symbolic link; nothing is written through it")
     return place

@@ -54,9 +54,7 @@ def take(descriptor: int, deadline: float, path: Path, doing: str) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise NeedsAttention(
-                    f"{path}: {doing} is in use by another process; try again later"
-                ) from None
+                raise NeedsAttention(f"{path}: {doing} is in use by another process; try again later") from None
             time.sleep(pause)
             pause = min(pause * 1.5, 0.02)
         except OSError as error:

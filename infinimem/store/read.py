@@ -47,9 +47,7 @@ def list_files(root: Path) -> dict[str, Seen]:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise StorageFailed(
-            f"{root / BUFFER} cannot be read: {error.strerror}; check its permissions"
-        ) from error
+        raise StorageFailed(f"{root / BUFFER} cannot be read: {error.strerror}; check its permissions") from error
     for top in (TOPICS, EVIDENCE):
         found.update(walk(root / top, f"{top}/"))
     return found
@@ -64,9 +62,7 @@ def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
         return
     except OSError as error:
         if folder.name == TOPICS or folder.name == EVIDENCE:
-            raise StorageFailed(
-                f"{folder} cannot be read: {error.strerror}; check its permissions"
-            ) from error
+            raise StorageFailed(f"{folder} cannot be read: {error.strerror}; check its permissions") from error
         return  # `unreadable_folders` names it; the rest keeps working
     for child in children:
         name = child.name

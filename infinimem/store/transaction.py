@@ -75,9 +75,7 @@ def commit(
     """
     for change in changes:
         if digest_at(safe_path(root, change.path)) != change.old_digest:
-            raise ChangedOnDisk(
-                f"{change.path} was changed meanwhile; nothing was written. Run the command again"
-            )
+            raise ChangedOnDisk(f"{change.path} was changed meanwhile; nothing was written. Run the command again")
     for append in appends:
         safe_path(root, append.path)
     try:
@@ -319,11 +317,7 @@ def move_into_place(root: Path, manifest: Mapping[str, Any]) -> list[str]:
         link = undo / str(row.get("number", number))
         folders.add(path.parent)
         # a staged file that is gone was renamed before the kill
-        if (
-            digest_at(path) == row["old"]
-            and row["old"] != row["new"]
-            and (row["new"] == "" or staged.exists())
-        ):
+        if digest_at(path) == row["old"] and row["old"] != row["new"] and (row["new"] == "" or staged.exists()):
             make_folder(path.parent)
             if row["old"]:
                 link_old(path, link)

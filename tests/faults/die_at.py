@@ -20,7 +20,17 @@ from typing import Any
 AT = int(sys.argv[1])
 MODE = sys.argv[2]
 COUNTED = (
-    "write", "pwrite", "fsync", "rename", "replace", "link", "unlink", "remove", "ftruncate", "truncate", "mkdir",
+    "write",
+    "pwrite",
+    "fsync",
+    "rename",
+    "replace",
+    "link",
+    "unlink",
+    "remove",
+    "ftruncate",
+    "truncate",
+    "mkdir",
     "rmdir",
 )
 # What a full disk refuses; removing and truncating still work there.

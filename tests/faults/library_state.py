@@ -91,5 +91,3 @@ def copied(base: Path, place: Path) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     subprocess.run(["cp", "-a", str(base), str(place)], check=True)
     return place
-
-

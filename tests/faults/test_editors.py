@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from infinimem import Library, flush
+from infinimem import Library
+from infinimem.consolidate import commit
 from infinimem.errors import BadInput, NeedsAttention, StorageFailed
 from infinimem.store import transaction
 from tests.faults.library_state import FIRST, assert_conserved, prepare, visible_files
@@ -27,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 def during(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
     """Do something after a flush has planned, just before it takes the lock to commit."""
-    real = flush.put_on_disk
+    real = commit.put_on_disk
     done: list[bool] = []
 
     def first_then_commit(*args: Any) -> Any:
@@ -36,7 +37,7 @@ def during(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
             act()
         return real(*args)
 
-    monkeypatch.setattr(flush, "put_on_disk", first_then_commit)
+    monkeypatch.setattr(commit, "put_on_disk", first_then_commit)
 
 
 def topic_with(root: Path, words: str) -> Path:
@@ -49,9 +50,7 @@ def save_like_an_editor(path: Path, text: str) -> None:
     beside.replace(path)
 
 
-def test_a_topic_saved_while_flush_is_thinking_is_not_overwritten(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_topic_saved_while_flush_is_thinking_is_not_overwritten(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = topic_with(root, "Fjord Labs")
     during(monkeypatch, lambda: save_like_an_editor(topic, topic.read_text() + "\nA thought of my own.\n"))
     report = Library.open(root, clock=lambda: NOW).flush()
@@ -90,9 +89,7 @@ def test_an_entry_deleted_from_current_while_flush_is_thinking_is_not_brought_ba
     assert all("two boxes" not in text.decode() for text in visible_files(root).values())
 
 
-def test_an_entry_written_while_flush_is_thinking_stays_in_current(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_written_while_flush_is_thinking_stays_in_current(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     during(monkeypatch, lambda: Library.open(root).write("written meanwhile"))
     report = Library.open(root, clock=lambda: NOW).flush()
     assert report.seqs == (6, 7, 8, 9, 10)

@@ -167,8 +167,7 @@ def test_a_repeated_key_from_many_processes_stores_once(tmp_path: Path) -> None:
     root = tmp_path / "memory"
     code = "import sys; from infinimem import Library as L; print(L.open(sys.argv[1], create=True).write('x', key='k'))"
     runs = [
-        subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, text=True)
-        for _ in range(8)
+        subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, text=True) for _ in range(8)
     ]
     assert {run.communicate()[0].strip() for run in runs} == {"[1]"}
     assert len(entries_of(root)) == 1

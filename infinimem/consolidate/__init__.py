@@ -1,0 +1,1 @@
+"""Consolidation: from CURRENT into topic documents, and back; one function per pass. Importing this does nothing."""

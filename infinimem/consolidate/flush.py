@@ -1,0 +1,153 @@
+"""The use case: consolidate CURRENT, carry out steps by hand, and the task of planning for somebody else.
+
+    recover, snapshot → rewrite → route → update → split → merge → refresh → commit
+
+A planner proposes steps, `plan.rules` refuses what breaks a rule, `plan.desk` carries out the rest on values,
+and one transaction puts the result on disk. What is refused or has gone stale stays where it is and is said.
+"""
+
+from __future__ import annotations
+
+import time as clock_time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from infinimem.config import Settings
+from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable, sign_buffer
+from infinimem.consolidate.commit import conclude
+from infinimem.consolidate.due import is_due, timestamp
+from infinimem.consolidate.passes import carry_out, place_unmentioned, plan_lexically
+from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
+from infinimem.model import (
+    Step,
+)
+from infinimem.plan import lexical
+from infinimem.plan.paper import Plan
+from infinimem.store.buffer import hold
+from infinimem.store.layout import BUFFER, FLUSH_LOCK
+from infinimem.store.lock import exclusive
+from infinimem.store.read import read_file
+from infinimem.text.document import (
+    entry_lines,
+)
+from infinimem.text.signature import render_seqs
+from infinimem.text.tokens import estimate
+
+PORTION = 500
+"""Entries that one transaction takes: a larger buffer goes in several, each seeing the topics of those before."""
+
+
+def flush(
+    root: Path,
+    finder: Callable[[], Finder],
+    settings: Settings,
+    now: datetime,
+    *,
+    plan: Plan | None = None,
+    dry_run: bool = False,
+    if_due: bool = False,
+    rewrite: bool = True,
+    splitting: bool = True,
+    merging: bool = True,
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> Report:
+    """Consolidate CURRENT. With `plan`, its steps are carried out instead of a planner's.
+
+    Raises `NeedsAttention` when CURRENT itself cannot be understood; whatever concerns only one document
+    is skipped and said in the report.
+    """
+    started = clock_time.monotonic()
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
+        at = timestamp(now)
+        with hold(root) as note:
+            if not dry_run and not if_due:
+                sign_buffer(root, note, at)
+            document = read_file(root, BUFFER).document
+        refuse_unreadable(root, document)
+        reason = is_due(document, settings, now)
+        if if_due:
+            if not reason:
+                return Report(due=False, reason="not due", left=seqs_of(document.entries))
+            with hold(root) as note:
+                sign_buffer(root, note, at)
+                document = read_file(root, BUFFER).document
+        index = finder()
+        buffer = read_buffer(root, document, index)
+        if plan is not None:
+            refuse_other_buffer(plan, buffer)
+        if not buffer.entries and not buffer.again and plan is None:
+            left = seqs_of(document.entries)
+            return Report(reason="" if left else "CURRENT is empty", left=left, notes=buffer.notes)
+        more = 0
+        if plan is None and len(buffer.entries) > PORTION:
+            more = len(buffer.entries) - PORTION
+            buffer = replace(buffer, entries=dict(list(buffer.entries.items())[:PORTION]))
+        run = begin(root, buffer, settings, at)
+        if plan is None:
+            plan_lexically(run, index, settings, rewrite, splitting, merging, progress)
+        else:
+            carry_out(run, plan.steps, index)
+            place_unmentioned(run, plan.steps)
+        if not dry_run:
+            progress("commit", 0, 1)
+        report = conclude(run, index, dry_run=dry_run)
+        return replace(report, reason=reason, more=more, seconds=clock_time.monotonic() - started)
+
+
+def run_steps(
+    root: Path,
+    finder: Callable[[], Finder],
+    settings: Settings,
+    now: datetime,
+    steps: Callable[[Run, Finder], Sequence[Step]],
+    *,
+    dry_run: bool = False,
+) -> Report:
+    """Carry out steps that concern no buffered entry: a split, a merge, a retirement by hand."""
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
+        with hold(root):
+            document = read_file(root, BUFFER).document
+        index = finder()
+        run = begin(root, Buffer(document, {}), settings, timestamp(now))
+        carry_out(run, steps(run, index), index)
+        return conclude(run, index, dry_run=dry_run)
+
+
+def split_by_hand(topic: str) -> Callable[[Run, Finder], Sequence[Step]]:
+    """The steps of a split that a person asked for: by subjects, whatever the size."""
+
+    def steps(run: Run, index: Finder) -> Sequence[Step]:
+        run.load([topic])
+        document = run.desk.documents.get(topic)
+        if document is None:
+            return ()
+        tokens = estimate("".join(document.lines[document.header.span.stop :]))
+        step = lexical.plan_split(document, max(1, tokens // 2 + 1), set(index.topics()))
+        return (step,) if step is not None else ()
+
+    return steps
+
+
+def plan_template(root: Path, rows: Sequence[tuple[str, int, str]], settings: Settings) -> str:
+    """What a person or an agent needs to write a plan for CURRENT: the task, the topics, the new entries.
+
+    `rows` are topics as id, tokens and summary. Their answer goes to `flush --plan`.
+    """
+    from infinimem.llm.prompts import fill, load_prompt
+
+    document = read_file(root, BUFFER).document
+    entries = "".join("".join(entry_lines(entry.signature, entry.text)) for entry in document.entries)
+    values = {
+        "seqs": render_seqs(seqs_of(document.entries)),
+        "gate": f"{settings.number('gate.supersede'):g}",
+        "topics": "\n".join(f"{topic} · {tokens} · {summary}" for topic, tokens, summary in rows) or "(none yet)",
+        "entries": fenced_data(entries).rstrip("\n") or "(none)",
+    }
+    return fill(load_prompt("plan"), values)
+
+
+def fenced_data(text: str) -> str:
+    """Text that cannot close the fence it stands in."""
+    return text.replace("~~~", "~ ~ ~")

@@ -1,0 +1,292 @@
+"""The lexical plan, pass by pass, each on the result of the one before; and plans given from outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from infinimem.config import Settings
+from infinimem.consolidate.run import Finder, Run, prepare, spare_for
+from infinimem.model import (
+    CURRENT,
+    Create,
+    Document,
+    Entry,
+    Extend,
+    Join,
+    Outcome,
+    Retire,
+    Step,
+)
+from infinimem.plan import lexical
+from infinimem.store.evidence import (
+    read_records,
+)
+from infinimem.text.document import (
+    title_of,
+)
+from infinimem.text.signature import parse_seqs, render_seqs
+from infinimem.text.tokens import estimate
+
+CANDIDATES = 8
+DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9:.]+Z?)?)?)?")
+
+
+def plan_lexically(
+    run: Run,
+    index: Finder,
+    settings: Settings,
+    rewrite: bool,
+    splitting: bool,
+    merging: bool,
+    progress: Callable[[str, int, int], None],
+) -> None:
+    """All passes with the built-in planner, each on the result of the one before."""
+    waiting = list(run.desk.waiting.values())
+    if rewrite:
+        progress("rewrite", 0, len(waiting))
+        for step in lexical.duplicates(waiting):
+            run.take(step)
+    supersede_in_buffer(run)
+    expire(run)
+    talks, notes = lexical.part(list(run.desk.waiting.values()))
+    taken = set(index.topics())
+    for number, block in enumerate(talks):
+        progress("route", number, len(talks) + 1)
+        route_block(run, block, index, taken, settings)
+    progress("route", len(talks), len(talks) + 1)
+    place_notes(run, notes, index, taken, settings)
+    progress("update", 0, 1)
+    supersede_in_topics(run, index)
+    expire_in_topics(run, index)
+    if splitting:
+        progress("split", 0, 1)
+        sort_odds(run, index, taken, settings)
+        split_large(run, taken, settings)
+    if merging:
+        progress("merge", 0, 1)
+        merge_small(run, index, taken, settings)
+
+
+def supersede_in_buffer(run: Run) -> None:
+    """Corrections of entries that have not left CURRENT yet."""
+    for entry in sorted(run.desk.waiting.values(), key=lambda entry: entry.seq):
+        for seq in parse_seqs(entry.signature.get("supersedes")):
+            if run.desk.buffered(seq) is not None:
+                spare_for(run, seq)
+                run.take(Retire(seq, entry.seq, "superseded"))
+
+
+def supersede_in_topics(run: Run, index: Finder) -> None:
+    """Where the writer said what an entry replaces, the old one leaves the visible surface, wherever it stands."""
+    for entry in sorted(run.buffer.entries.values(), key=lambda entry: entry.seq):
+        for seq in parse_seqs(entry.signature.get("supersedes")):
+            if seq in run.buffer.entries or any(gone.seq == seq for gone in run.desk.retired):
+                continue
+            places = index.standing(seq)
+            run.load(unit.topic for unit in places)
+            if not places:
+                record = read_records(run.root, [seq]).get(seq)
+                if record is not None and (record.entries or record.events):
+                    run.outcomes.append(Outcome(Retire(seq, entry.seq, "superseded"), "no-op", "it is retired already"))
+                    continue
+            spare_for(run, seq)
+            run.take(Retire(seq, entry.seq, "superseded"))
+
+
+def expire(run: Run) -> None:
+    """Buffered entries whose `expires` date has passed go straight to evidence."""
+    for entry in list(run.desk.waiting.values()):
+        if is_past(entry.signature.get("expires"), run.now):
+            run.take(Retire(entry.seq, 0, "expired"))
+
+
+def is_past(date: str, now: str) -> bool:
+    """Whether an ISO date, possibly partial, lies wholly before a timestamp. What is no date never does."""
+    return DATE.fullmatch(date) is not None and date < now[: len(date)]
+
+
+def expire_in_topics(run: Run, index: Finder) -> None:
+    """Entries in topics whose `expires` date has passed leave the visible surface."""
+    for unit in index.expiring():
+        if unit.topic != CURRENT and unit.seqs and is_past(unit.get("expires"), run.now):
+            run.load([unit.topic])
+            for seq in unit.seqs:
+                run.take(Retire(seq, 0, "expired"))
+
+
+def route_block(run: Run, block: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
+    """Find the document that a block belongs to, or make one."""
+    text = "\n".join(entry.text for entry in block)
+    near = {topic: score for topic, score, _ in index.similar(text, CANDIDATES)}
+    run.load(near)
+    made = [topic for topic in run.desk.documents if topic not in run.originals]
+    candidates = [
+        candidate(run.desk.documents[topic], near.get(topic, 0.0))
+        for topic in [*near, *made]
+        if topic in run.desk.documents and changeable(run.desk.documents[topic])
+    ]
+    for step in lexical.route(block, candidates, taken | set(run.desk.documents), settings.count("split.max_tokens")):
+        outcome = run.take(step)
+        if isinstance(step, Create) and outcome.status == "executed":
+            taken.add(step.topic)
+
+
+def place_notes(run: Run, notes: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
+    """Find for each independent note the document that it belongs to, or make one."""
+    near: dict[str, float] = {}
+    for note in notes:
+        for topic, score, _ in index.similar(f"{note.text}\n{note.source}", CANDIDATES):
+            near[topic] = max(score, near.get(topic, 0.0))
+        for seq in parse_seqs(note.signature.get("supersedes")):
+            unit = index.locate(seq)
+            if unit is not None and unit.topic != CURRENT:
+                near.setdefault(unit.topic, 0.0)
+    run.load([*near, *sorted(topic for topic in taken if lexical.is_odds(topic))[-2:]])
+    candidates = [
+        candidate(document, near.get(topic, 0.0))
+        for topic, document in run.desk.documents.items()
+        if changeable(document)
+    ]
+    for step in lexical.place(
+        notes, candidates, frequencies(index), taken | set(run.desk.documents), settings.count("split.max_tokens")
+    ):
+        outcome = run.take(step)
+        if isinstance(step, Create) and outcome.status == "executed":
+            taken.add(step.topic)
+
+
+def frequencies(index: Finder) -> lexical.Frequencies:
+    """How common words are in the library."""
+    return lexical.Frequencies(index.visible(), index.holding)
+
+
+def changeable(document: Document) -> bool:
+    """Whether the document is ours and can be understood."""
+    return not document.is_guest and not document.blocking
+
+
+def candidate(document: Document, score: float) -> lexical.Candidate:
+    """A document as the lexical planner sees it."""
+    return lexical.Candidate(
+        document.id,
+        title_of(document),
+        str(document.header.fields.get("summary", "") or ""),
+        estimate("".join(document.lines[document.header.span.stop :])),
+        score,
+        tuple(block.headings[-1] for block in document.blocks if block.level > 1),
+        document.entries,
+    )
+
+
+def sort_odds(run: Run, index: Finder, taken: set[str], settings: Settings) -> None:
+    """Let odds and ends at hand go where they have come to belong."""
+    for topic in [name for name in run.desk.documents if lexical.is_odds(name)]:
+        document = run.desk.documents[topic]
+        if not changeable(document):
+            continue
+        others = [
+            candidate(other, 0.0) for name, other in run.desk.documents.items() if name != topic and changeable(other)
+        ]
+        names = taken | set(run.desk.documents)
+        limit = settings.count("split.max_tokens")
+        for step in lexical.plan_sort(candidate(document, 0.0), others, frequencies(index), names, limit):
+            if run.take(step).status != "executed":
+                break
+
+
+def split_large(run: Run, taken: set[str], settings: Settings) -> None:
+    """Split what has grown over the limit, until nothing is; let sections that became a subject stand alone."""
+    limit = settings.count("split.max_tokens")
+    pending = [topic for topic in run.desk.touched if topic in run.desk.documents]
+    while pending:
+        document = run.desk.documents[pending.pop(0)]
+        if not changeable(document):
+            continue
+        names = taken | set(run.desk.documents)
+        if estimate("".join(document.lines[document.header.span.stop :])) > limit:
+            step = lexical.plan_split(document, limit, names)
+        else:
+            step = lexical.plan_promote(document, names) if lexical.is_talk(document.entries) else None
+        if step is not None and run.take(step).status == "executed":
+            taken.update(part.topic for part in step.parts)
+            pending += [part.topic for part in step.parts]
+
+
+def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) -> None:
+    """Merge small documents that this run touched with what shares their scope."""
+    small = settings.count("merge.max_tokens")
+    limit = settings.count("split.max_tokens")
+    smallest = index.smallest(CANDIDATES)
+    for topic in list(run.desk.touched):
+        document = run.desk.documents.get(topic)
+        if document is None or not changeable(document):
+            continue
+        here = candidate(document, 1.0)
+        if here.tokens >= small:
+            continue
+        text = "\n".join(entry.text for entry in document.entries)
+        near = {name: score for name, score, _ in index.similar(text, CANDIDATES)}
+        run.load([*near, *smallest])
+        others = [
+            candidate(run.desk.documents[name], near.get(name, 0.0))
+            for name in dict.fromkeys([*near, *smallest, *run.desk.touched])
+            if name != topic and name in run.desk.documents and changeable(run.desk.documents[name])
+        ]
+        steps: Sequence[Step]
+        if lexical.is_talk(document.entries):
+            step = lexical.plan_merge(here, others, small, limit)
+            steps = [] if step is None else [step]
+        else:
+            names = taken | set(run.desk.documents)
+            made = set(run.desk.documents) - set(run.originals)
+            steps = lexical.plan_union(here, others, frequencies(index), small, limit, names, made)
+        for one in steps:
+            run.take(one)
+
+
+def carry_out(run: Run, steps: Sequence[Step], index: Finder) -> None:
+    """Carry out the steps of a given plan, in order."""
+    for step in steps:
+        if isinstance(step, Extend):
+            step = without_placed(run, step)
+            if not step.seqs:
+                continue
+        prepare(run, step, index)
+        run.take(step)
+
+
+def without_placed(run: Run, step: Extend) -> Extend:
+    """The step without the entries that an earlier one placed: a repeated seq keeps its first place."""
+    placed = tuple(seq for seq in step.seqs if seq in run.desk.placed)
+    if placed:
+        why = f"{render_seqs(placed)} has a place already"
+        run.outcomes.append(Outcome(replace(step, seqs=placed), "skipped", why))
+    return replace(step, seqs=tuple(seq for seq in step.seqs if seq not in placed))
+
+
+def mentioned(steps: Iterable[Step]) -> set[int]:
+    """Every buffered seq that some step of a plan names."""
+    seqs: set[int] = set()
+    for step in steps:
+        match step:
+            case Extend() | Join():
+                seqs.update(step.seqs)
+            case Retire():
+                seqs.add(step.seq)
+    return seqs
+
+
+def place_unmentioned(run: Run, steps: Sequence[Step]) -> None:
+    """Entries that a plan forgot are kept verbatim in the block of their nearest neighbour."""
+    named = mentioned(steps)
+    blocks = [
+        outcome.step for outcome in run.outcomes if outcome.status == "executed" and isinstance(outcome.step, Extend)
+    ]
+    for seq in list(run.desk.waiting):
+        if seq in named or not blocks:
+            continue
+        near = min(blocks, key=lambda step: min((abs(seq - other), other) for other in step.seqs))
+        if near.topic in run.desk.documents:
+            run.take(Extend(near.topic, near.heading, (seq,)))

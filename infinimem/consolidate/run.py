@@ -1,0 +1,243 @@
+"""The state of one run: what it works on, the steps it has taken, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from infinimem.config import Settings
+from infinimem.errors import Unreadable
+from infinimem.model import (
+    CURRENT,
+    Create,
+    Document,
+    Entry,
+    Extend,
+    Join,
+    Merge,
+    Outcome,
+    Retire,
+    Split,
+    Step,
+    Summarise,
+    Unit,
+    path_of,
+)
+from infinimem.plan import rules
+from infinimem.plan.desk import Desk, apply
+from infinimem.plan.paper import Plan
+from infinimem.store.evidence import (
+    read_records,
+)
+from infinimem.store.read import read_file
+
+
+class Finder(Protocol):
+    """What a flush asks the index."""
+
+    def similar(self, text: str, k: int) -> Sequence[tuple[str, float, Sequence[Unit]]]:
+        """Topics whose entries are most like a text, best first."""
+        ...
+
+    def holding(self, term: str) -> int:
+        """How many visible units hold a term."""
+        ...
+
+    def visible(self) -> int:
+        """How many visible units there are."""
+        ...
+
+    def locate(self, seq: int) -> Unit | None:
+        """Where a topic shows a seq; where CURRENT holds it if no topic does."""
+        ...
+
+    def standing(self, seq: int) -> Sequence[Unit]:
+        """Every visible place of a seq, CURRENT's last."""
+        ...
+
+    def words(self, seq: int) -> Sequence[str]:
+        """The words that evidence has of a seq, oldest first."""
+        ...
+
+    def expiring(self) -> Sequence[Unit]:
+        """Visible entries that say when they expire."""
+        ...
+
+    def fate(self, seq: int) -> str:
+        """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
+        ...
+
+    def smallest(self, k: int) -> Sequence[str]:
+        """The ids of the smallest topics of ours."""
+        ...
+
+    def topics(self) -> Collection[str]:
+        """Every topic id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it."""
+
+    flushed: bool = False
+    due: bool = True
+    reason: str = ""
+    outcomes: tuple[Outcome, ...] = ()
+    seqs: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    retired: tuple[Retire, ...] = ()
+    notes: tuple[str, ...] = ()
+    more: int = 0
+    diff: str = ""
+    plan: Plan = field(default_factory=lambda: Plan(()))
+    seconds: float = 0.0
+
+    @property
+    def skipped(self) -> tuple[Outcome, ...]:
+        """The steps that were refused or had gone stale."""
+        return tuple(outcome for outcome in self.outcomes if outcome.status == "skipped")
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 5 when something was skipped or stayed behind (`notes` say what)."""
+        return 5 if self.skipped or self.notes else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """CURRENT as a flush saw it: its entries by first seq, and those that are only waiting to be dropped."""
+
+    document: Document
+    entries: Mapping[int, Entry]
+    again: tuple[Entry, ...] = ()
+    notes: tuple[str, ...] = ()
+    recorded: frozenset[int] = frozenset()
+
+    @property
+    def whole(self) -> frozenset[tuple[int, ...]]:
+        """The lines of CURRENT by the seqs that they stand for."""
+        return frozenset(entry.seqs for entry in self.entries.values())
+
+
+@dataclass(slots=True)
+class Run:
+    """The state of one run: the desk so far, the outcome of each step, and the files it was made from."""
+
+    root: Path
+    buffer: Buffer
+    now: str
+    gates: rules.Gates
+    desk: Desk
+    outcomes: list[Outcome] = field(default_factory=list)
+    digests: dict[str, str] = field(default_factory=dict)
+    originals: dict[str, Document] = field(default_factory=dict)
+
+    def load(self, topics: Iterable[str]) -> None:
+        """Put documents that exist on disk onto the desk."""
+        documents = dict(self.desk.documents)
+        for topic in topics:
+            if topic in documents or topic in self.desk.removed or topic == CURRENT or rules.bad_id(topic):
+                continue
+            file = read_file(self.root, path_of(topic))
+            if file.digest:
+                documents[topic] = file.document
+                self.digests[topic] = file.digest
+                self.originals[topic] = file.document
+        self.desk = replace(self.desk, documents=documents)
+
+    def take(self, step: Step) -> Outcome:
+        """Carry a step out if no rule forbids it; say what became of it."""
+        why = rules.violation(step, self.desk, self.gates)
+        if why:
+            outcome = Outcome(step, "skipped", why)
+        else:
+            try:
+                self.desk = apply(self.desk, step, self.now)
+                outcome = Outcome(step, "executed")
+            except Unreadable as error:
+                outcome = Outcome(step, "skipped", str(error))
+        self.outcomes.append(outcome)
+        return outcome
+
+
+def together(first: Report, second: Report) -> Report:
+    """Two portions of one buffer as one report."""
+    created = dict.fromkeys([*first.created, *second.created])
+    gone = {*first.removed, *second.removed}
+    changed = dict.fromkeys([*first.changed, *(topic for topic in second.changed if topic not in created)])
+    return replace(
+        second,
+        flushed=first.flushed or second.flushed,
+        reason=first.reason,
+        outcomes=(*first.outcomes, *second.outcomes),
+        seqs=(*first.seqs, *second.seqs),
+        created=tuple(topic for topic in created if topic not in gone),
+        changed=tuple(topic for topic in changed if topic not in gone),
+        removed=tuple(topic for topic in gone if topic not in created),
+        retired=(*first.retired, *second.retired),
+        notes=tuple(dict.fromkeys([*first.notes, *second.notes])),
+        plan=Plan((*first.plan.steps, *second.plan.steps), (*first.plan.seqs, *second.plan.seqs), first.plan.digest),
+        seconds=first.seconds + second.seconds,
+    )
+
+
+def seqs_of(entries: Iterable[Entry]) -> tuple[int, ...]:
+    """All seqs of some entries, in order."""
+    return tuple(seq for entry in entries for seq in entry.seqs)
+
+
+def begin(root: Path, buffer: Buffer, settings: Settings, at: str) -> Run:
+    """A run with every buffered entry waiting."""
+    gates = rules.Gates(
+        settings.number("gate.supersede"),
+        settings.number("gate.join"),
+        settings.number("gate.split"),
+        settings.number("gate.merge"),
+    )
+    return Run(root, buffer, at, gates, Desk(dict(buffer.entries)))
+
+
+def spare_for(run: Run, seq: int) -> None:
+    """Have the verbatim members of a joined line at hand before one of them is retired."""
+    line = run.desk.buffered(seq) or run.desk.holding(seq)
+    if line is None or len(line.seqs) < 2:
+        return
+    records = read_records(run.root, line.seqs)
+    found = {one: record.newest for one, record in records.items() if record.newest is not None}
+    run.desk = replace(run.desk, spare={**run.desk.spare, **found})
+
+
+def prepare(run: Run, step: Step, index: Finder) -> None:
+    """Have on the desk what a step names."""
+    match step:
+        case Create() | Extend() | Summarise():
+            run.load([step.topic])
+        case Split():
+            run.load([step.topic, *(part.topic for part in step.parts)])
+        case Merge():
+            run.load(step.topics)
+        case Retire():
+            for seq in (step.seq, step.by):
+                run.load(unit.topic for unit in index.standing(seq))
+            spare_for(run, step.seq)
+        case Join():
+            pass
+
+
+def topics_in(step: Step) -> tuple[str, ...]:
+    """The topics that a step changes."""
+    match step:
+        case Create() | Extend() | Summarise():
+            return (step.topic,)
+        case Split():
+            return (step.topic, *(part.topic for part in step.parts))
+        case Merge():
+            return step.topics
+        case _:
+            return ()

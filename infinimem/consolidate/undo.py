@@ -1,0 +1,173 @@
+"""Undo: the last flush reverted as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from infinimem.consolidate.buffer import refuse_unreadable
+from infinimem.consolidate.commit import diff_lines
+from infinimem.consolidate.due import timestamp
+from infinimem.consolidate.run import Finder, Report, seqs_of
+from infinimem.model import (
+    Change,
+    Document,
+    Entry,
+    Outcome,
+    Span,
+    Summarise,
+    topic_of,
+)
+from infinimem.store import transaction
+from infinimem.store.buffer import hold, next_seq, note_state, write_log
+from infinimem.store.evidence import (
+    append_to_evidence,
+    event_line,
+)
+from infinimem.store.files import read_bytes
+from infinimem.store.layout import BUFFER, FLUSH_LOCK, UNDO
+from infinimem.store.lock import exclusive
+from infinimem.store.read import read_file
+from infinimem.text.document import (
+    edit,
+    entry_lines,
+    parse,
+    parse_lines,
+    parse_piece,
+    render,
+)
+from infinimem.text.lines import BOM, ending_of, join_lines, split_lines
+from infinimem.text.signature import parse_seqs, render_seqs
+
+
+def undo(root: Path, finder: Callable[[], Finder], now: datetime, *, dry_run: bool = False) -> Report:
+    """Revert the last flush as one transaction.
+
+    Documents go back to what they were, entries go back into CURRENT before later writes, evidence gains an
+    `unflush` event. A document edited since is left alone, and with it those that share entries with it.
+    """
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
+        index = finder()
+        with hold(root) as note:
+            return undo_last(root, note, index, timestamp(now), dry_run=dry_run)
+
+
+def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -> Report:
+    """The undo itself, under the lock."""
+    name, record = transaction.read_undo(root)
+    if not name:
+        return Report(reason="there is no flush to undo")
+    file = read_file(root, BUFFER)
+    refuse_unreadable(root, file.document)
+    rows = [(number, row) for number, row in enumerate(record["changes"]) if row["path"].startswith("topics/")]
+    states = [read_state(root, name, number, row) for number, row in rows]
+    groups = groups_of(states)
+    back = [state for group in groups if not any(state.edited for state in group) for state in group]
+    skipped = [state for group in groups if any(state.edited for state in group) for state in group]
+    paths = {state.path for state in back}
+    returning = [
+        entry
+        for entry in recorded_entries(record["about"])
+        if all(unit.path in paths for seq in entry.seqs for unit in index.standing(seq))
+    ]
+    changes = [Change(state.path, state.new_digest, state.old) for state in back]
+    longer = with_entries_first(file.document, returning)
+    if returning:
+        changes.append(Change(BUFFER, file.digest, render(longer)))
+    seqs = seqs_of(returning)
+    restored = set(parse_seqs(record["about"].get("retired", "")))
+    older = sorted(seq for seq in restored - set(seqs) if any(seq in state.old_seqs for state in back))
+    report = Report(
+        flushed=bool(changes),
+        outcomes=tuple(Outcome(Summarise(state.topic, ""), "skipped", why_left(state)) for state in skipped),
+        seqs=seqs,
+        changed=tuple(state.topic for state in back if state.old is not None),
+        removed=tuple(state.topic for state in back if state.old is None),
+    )
+    if dry_run:
+        pieces = [diff_lines(state.path, split_lines(state.now), split_lines(state.old or b"")) for state in back]
+        pieces.append(diff_lines(BUFFER, file.document.lines, longer.lines))
+        return replace(report, diff="".join(line for piece in pieces for line in piece))
+    following = next_seq(root, note)
+    lines = [event_line("unflush", at, seq=render_seqs(seqs))] if seqs else []
+    lines += [event_line("restore", at, seq=render_seqs(older))] if older else []
+    appends = []
+    if lines:
+        appends = [append_to_evidence(root, at, [*lines, event_line("flush", at, high=str(following - 1))])]
+    if changes or appends:
+        transaction.commit(root, changes, appends, drop=name)
+        for entry in returning:
+            write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
+        note_state(root, note, following)
+    else:
+        transaction.drop_undo(root, name)
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A document before and after the flush that is to be undone, and what it is now."""
+
+    path: str
+    new_digest: str
+    old: bytes | None
+    now: bytes
+    edited: bool
+    old_seqs: frozenset[int]
+    new_seqs: frozenset[int]
+
+    @property
+    def topic(self) -> str:
+        return topic_of(self.path)
+
+
+def read_state(root: Path, name: str, number: int, row: Mapping[str, Any]) -> State:
+    """One changed document of an undo record."""
+    path = row["path"]
+    link = root / UNDO / name / str(number)
+    old = read_bytes(link) or b"" if row["old"] else None
+    content = read_bytes(root / path) or b""
+    digest = transaction.digest_at(root / path)
+    before = frozenset(seqs_of(parse(path, old or b"").entries))
+    after = frozenset(seqs_of(parse(path, content).entries))
+    return State(path, row["new"], old, content, digest != row["new"], before, after)
+
+
+def groups_of(states: Sequence[State]) -> list[list[State]]:
+    """The documents that exchanged entries, together: they are undone together or not at all."""
+    groups: list[list[State]] = []
+    for state in states:
+        seqs = state.old_seqs | state.new_seqs
+        mine = [group for group in groups if any(seqs & (one.old_seqs | one.new_seqs) for one in group)]
+        groups = [group for group in groups if group not in mine]
+        groups.append([*(one for group in mine for one in group), state])
+    return groups
+
+
+def recorded_entries(about: Mapping[str, Any]) -> Sequence[Entry]:
+    """The flushed entries as they stood in CURRENT."""
+    return parse_piece(BUFFER, "".join(about.get("lines", ())).encode("utf-8", "surrogateescape")).entries
+
+
+def with_entries_first(document: Document, entries: Sequence[Entry]) -> Document:
+    """CURRENT with entries put before the later ones."""
+    if not entries:
+        return document
+    ending = ending_of(document.lines)
+    lines = [line for entry in entries for line in entry_lines(entry.signature, entry.text, ending)]
+    if not document.lines:
+        return parse_lines(document.path, (*(line + "\n" for line in ("# CURRENT", "")), *lines))
+    at = document.entries[0].span.start if document.entries else len(document.lines)
+    if at == 0 and document.lines[0].startswith(BOM):
+        at = document.entries[0].span.stop
+    return edit(document, [(Span(at, at), lines)])
+
+
+def why_left(state: State) -> str:
+    """Why a document was not put back."""
+    if state.edited:
+        return f"{state.path} was changed since; it is left as it is"
+    return f"{state.path} exchanged entries with a document that was changed since; it is left as it is"
