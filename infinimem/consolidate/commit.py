@@ -133,7 +133,7 @@ def finish_documents(run: Run) -> Finished:
     gone = {*run.desk.placed, *(step.seq for step in run.desk.retired)} - left
     consumed = tuple(entry for entry in run.buffer.entries.values() if set(entry.seqs) <= gone)
     removed = tuple(topic for topic in run.desk.removed if topic in run.originals)
-    lines = [line for entry in consumed for line in first_words(run, entry)]
+    lines = first_words(run, consumed)
     lines += revisions(run)
     lines += [line for entry in joined_lines(run) for line in revision_lines(entry, Record(entry.seq, (), ()), run.now)]
     lines += [retire_line([step.seq], step.by, step.why, run.now) for step in run.desk.retired]
@@ -148,11 +148,16 @@ def extract(document: Document) -> str:
     return summary
 
 
-def first_words(run: Run, entry: Entry) -> tuple[str, ...]:
-    """What evidence is to gain of an entry that leaves CURRENT: it, or what an edit after an undo changed."""
-    if entry.seq not in run.buffer.recorded:
-        return entry_lines(entry.signature, entry.text)
-    return revision_lines(entry, read_records(run.root, [entry.seq])[entry.seq], run.now)
+def first_words(run: Run, consumed: Sequence[Entry]) -> list[str]:
+    """What evidence is to gain of entries that leave CURRENT: they, or what an edit after an undo changed."""
+    records = read_records(run.root, [entry.seq for entry in consumed if entry.seq in run.buffer.recorded])
+    lines: list[str] = []
+    for entry in consumed:
+        if entry.seq in records:
+            lines += revision_lines(entry, records[entry.seq], run.now)
+        else:
+            lines += entry_lines(entry.signature, entry.text)
+    return lines
 
 
 def joined_lines(run: Run) -> list[Entry]:

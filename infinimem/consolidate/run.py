@@ -27,6 +27,7 @@ from infinimem.model import (
 )
 from infinimem.plan import rules
 from infinimem.plan.desk import Desk, apply
+from infinimem.plan.lexical import Candidate
 from infinimem.plan.paper import Plan
 from infinimem.store.evidence import (
     read_records,
@@ -137,6 +138,7 @@ class Run:
     outcomes: list[Outcome] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     originals: dict[str, Document] = field(default_factory=dict)
+    described: dict[str, tuple[Document, Candidate]] = field(default_factory=dict)
 
     def load(self, topics: Iterable[str]) -> None:
         """Put documents that exist on disk onto the desk."""

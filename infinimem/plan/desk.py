@@ -377,7 +377,16 @@ def set_aux(document: Document, key: str, value: Any) -> Document:
 
 def set_header(document: Document, key: str, rendered: str) -> Document:
     """The document with one front-matter key set, nothing else changed."""
-    return parse_lines(document.path, set_key(document.path, document.lines, key, rendered))
+    return set_headers(document, {key: rendered})
+
+
+def set_headers(document: Document, keys: Mapping[str, str]) -> Document:
+    """The document with some front-matter keys set, nothing else changed. Each edit is read back; the body is not."""
+    stop = document.header.span.stop
+    header = document.lines[:stop]
+    for key, rendered in keys.items():
+        header = set_key(document.path, header, key, rendered)
+    return parse_lines(document.path, (*header, *document.lines[stop:])) if keys else document
 
 
 def is_pinned(document: Document) -> bool:
@@ -388,26 +397,25 @@ def is_pinned(document: Document) -> bool:
 
 def refresh(document: Document, summary: str, ops: Sequence[tuple[str, tuple[int, ...]]], now: str) -> Document:
     """The document with summary, token_count, id and update_log brought up to date."""
-    if "summary" in document.header.fields or summary:
-        unchanged = str(document.header.fields.get("summary", "")) == summary
-        if not unchanged and not is_pinned(document):
-            document = set_header(document, "summary", render_scalar(summary))
     if str(document.header.fields.get("id")) != document.id:
         former = str(document.header.fields.get("id", ""))
         if former:
             document = set_aux(document, "former_ids", [*aux_list(document, "former_ids"), former])
         document = set_header(document, "id", render_scalar(document.id))
+    keys: dict[str, str] = {}
+    if str(document.header.fields.get("summary", "")) != summary and not is_pinned(document):
+        keys["summary"] = render_scalar(summary)
     rows = log_rows(document)
     indent = indent_of(rows[0]) if rows else ""
     for op, seqs in compact(ops):
         seq = f", seq: {quoted_seqs(seqs)}" if seqs else ""
         rows.append(f"{indent}- {{time: {now}, op: {op}{seq}}}")
     if ops:
-        document = set_header(document, "update_log", "\n".join(["", *rows[-LOG_ROWS:]]))
+        keys["update_log"] = "\n".join(["", *rows[-LOG_ROWS:]])
     tokens = estimate("".join(document.lines[document.header.span.stop :]))
     if document.header.fields.get("token_count") != tokens:
-        document = set_header(document, "token_count", str(tokens))
-    return document
+        keys["token_count"] = str(tokens)
+    return set_headers(document, keys)
 
 
 def quoted_seqs(seqs: Sequence[int]) -> str:

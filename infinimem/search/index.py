@@ -402,14 +402,15 @@ class Index:
         counts: dict[str, int] = {}
         for term in words.analyse(text, self.language):
             counts[term] = counts.get(term, 0) + 1
-        weighed = {term: count * idf(self._units, self._holding(term)) for term, count in counts.items()}
+        units = self._units
+        weighed = {term: count * idf(units, self._holding(term)) for term, count in counts.items()}
         telling = sorted((term for term in weighed if weighed[term]), key=lambda term: (-weighed[term], term))
         if not telling:
             return []
         matches = [
             match
             for shelf in self._shelves
-            for match in shelf.match_topics(telling[:_TELLING], path_of(CURRENT), 2 * DEPTH)
+            for match in shelf.match_topics(telling[:_TELLING], path_of(CURRENT), max(DEPTH // 2, 25 * k))
         ]
         rows = self._whole_rows()
         topics: dict[str, list[tuple[float, Unit]]] = {}

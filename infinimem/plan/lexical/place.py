@@ -245,7 +245,7 @@ def words_of(entry: Entry) -> tuple[str, ...]:
     return _words_of(entry.text, entry.source, entry.signature.get("ns"))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 17)
 def _words_of(text: str, source: str, ns: str) -> tuple[str, ...]:
     kind, _, name = source.rpartition(":")
     said_by = () if source.casefold() in _NOBODY or kind == "file" else subject_terms(name)

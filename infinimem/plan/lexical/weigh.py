@@ -25,7 +25,7 @@ def light_terms() -> frozenset[str]:
     return frozenset(term for word in f"{ENGLISH} {GERMAN} {CALENDAR}".split() for term in analyse(word))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 17)
 def subject_terms(text: str) -> tuple[str, ...]:
     """The terms of a text that can name a subject, in order, repeats kept."""
     light = light_terms()
@@ -46,7 +46,7 @@ def vocatives(entries: Sequence[Entry]) -> frozenset[str]:
     return frozenset(term for short in shown for term in analyse(short))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 17)
 def _capitals(text: str) -> frozenset[str]:
     return frozenset(_CAPITAL.findall(text))
 
