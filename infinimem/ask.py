@@ -33,6 +33,7 @@ class Evidence:
     path: str = ""
     headings: tuple[str, ...] = ()
     time: str = ""
+    observed: str = ""
     source: str = ""
     retired: str = ""
     score: float = 0.0
@@ -79,7 +80,8 @@ def evidence_of(hit: Hit) -> Evidence:
         unit.seqs,
         unit.path,
         unit.headings,
-        unit.time or unit.observed[:10],
+        unit.time,
+        unit.observed,
         unit.source,
         unit.retired,
         hit.score,

@@ -366,7 +366,10 @@ def check_log(survey: Survey) -> None:
             first = entry.text.split("\n", 1)[0][:60]
             seqs = render_seqs(entry.seqs)
             message = f"seq {seqs} was written but is gone ({first}); bring it back: infinimem recover {seqs}"
-            survey.say(BUFFER, 0, message, "lost", fixable=False)
+            survey.say(BUFFER, 0, f"{message}, or let it go: infinimem check --fix", "lost", fixable=True)
+            for seq in entry.seqs:
+                survey.evidence += entry_lines(Signature((seq,), entry.signature.fields), entry.text)
+                survey.evidence.append(retire_line([seq], 0, "deleted", survey.at))
 
 
 def put_right(survey: Survey, note: int) -> None:

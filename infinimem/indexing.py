@@ -126,7 +126,7 @@ class Reader:
         """Evidence lines for `trace`, and what was retired, for readers that look back."""
         for unit in units(document):
             if unit.seqs:
-                yield moved(unit, offset)
+                yield replace(moved(unit, offset), headings=())
         yield from event_units(document, offset)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -248,6 +249,8 @@ class Library:
         """The entries most like a query, best first, one hit an entry (a joined one with all its seqs)."""
         require(isinstance(query, str), "a query is a text")
         k = min(k, MOST_HITS)
+        if filter.topic:
+            filter = replace(filter, topic=self._require(filter.topic))
         return self.index().search(query, k, filter)
 
     def ask(self, question: str, *, reader: str = "auto", k: int = 0, filter: Filter = Filter()) -> Answer:
@@ -255,6 +258,8 @@ class Library:
         from infinimem.ask import ask
 
         require(isinstance(question, str), "a question is a text")
+        if filter.topic:
+            filter = replace(filter, topic=self._require(filter.topic))
         if reader not in ("auto", "bm25"):
             raise BadInput(f"there is no reader {reader!r}; use auto or bm25")
         return ask(self.index(), question, min(k or self.settings.count("ask.k"), MOST_HITS), filter)
@@ -290,9 +295,10 @@ class Library:
 
     def read(self, topic: str, first: int = 1, last: int = 0, *, heading: str = "") -> Page:
         """Lines `first` to `last` (1-based, inclusive; 0 = to the end) of a topic, or the block of a heading."""
-        from infinimem.reading import read_page
+        from infinimem.reading import is_evidence, read_page
 
-        return read_page(self.root, self._require(topic), first, last, heading)
+        name = topic if is_evidence(self.root, topic) else self._require(topic)
+        return read_page(self.root, name, first, last, heading)
 
     def trace(self, seq: int) -> Trace:
         """Where a seq stands, its words in evidence, what it replaced and what replaced it."""

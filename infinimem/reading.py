@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,8 @@ from infinimem.text.document import title_of
 from infinimem.text.lines import strip_ending
 from infinimem.text.signature import parse_seqs
 from infinimem.text.tokens import estimate
+
+MONTH = re.compile(r"evidence/[0-9]{4}-[0-9]{2}")
 
 if TYPE_CHECKING:
     from infinimem.config import Settings
@@ -74,7 +77,7 @@ class Status:
 
 def read_page(root: Path, topic: str, first: int, last: int, heading: str) -> Page:
     """Lines of a document, as `Library.read` promises."""
-    document = read_file(root, path_of(topic)).document
+    document = read_file(root, f"{topic}.md" if is_evidence(root, topic) else path_of(topic)).document
     total = len(document.lines)
     if heading:
         wanted = heading.casefold()
@@ -92,6 +95,11 @@ def read_page(root: Path, topic: str, first: int, last: int, heading: str) -> Pa
     last = min(last or total, total)
     lines = tuple(strip_ending(line, "\r\n" if line.endswith("\r\n") else "\n") for line in document.lines)
     return Page(topic, document.path, title_of(document), first, last, total, lines[first - 1 : last])
+
+
+def is_evidence(root: Path, name: object) -> bool:
+    """Whether a name, as evidence is cited, means an evidence file: `evidence/2026-11`."""
+    return isinstance(name, str) and MONTH.fullmatch(name) is not None and (root / f"{name}.md").is_file()
 
 
 def trace(root: Path, index: Index, seq: int) -> Trace | None:
@@ -148,8 +156,6 @@ def lost(root: Path, document: Document, index: Index) -> tuple[Problem, ...]:
 
 def last_flush(root: Path) -> tuple[str, int]:
     """When the last flush was, and its high-water mark; ("", 0) before the first."""
-    import re
-
     from infinimem.store.buffer import evidence_files
 
     mark = re.compile(rb"^- <event=flush, high=(\d+), at=([^>]+)>", re.MULTILINE)

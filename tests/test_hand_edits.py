@@ -13,7 +13,7 @@ import pytest
 
 from infinimem import Library
 from infinimem.errors import BadInput, NeedsAttention, StorageFailed, UnknownTopic
-from infinimem.model import Create, Extend, Join, Merge
+from infinimem.model import Create, Extend, Filter, Join, Merge, Retire
 from infinimem.plan.paper import Plan
 from tests.faults.library_state import assert_conserved, visible_files
 
@@ -547,3 +547,119 @@ def test_a_current_that_ends_in_a_lone_carriage_return_loses_none(library: Libra
     (library.root / "CURRENT.md").write_bytes(b"abc\r")
     library.write("x\r")
     assert library.search("x", 1)[0].text == "x\r"
+
+
+# undo
+
+
+def metformin(library: Library) -> Path:
+    """Three notes flushed, the third corrected in a second flush; gives the topic's path."""
+    library.write(
+        ["Mama takes metformin 500 mg.", "Metformin gives Mama a bad stomach.", "Metformin comes from Boots."]
+    )
+    library.flush(plan=into("metformin", 1, 2, 3))
+    library.write("Metformin comes from Lloyds now.", supersedes=3)
+    library.flush(plan=Plan((Extend("metformin", "", (4,)), Retire(3, 4, "superseded"))))
+    return library.root / "topics" / "metformin.md"
+
+
+def test_an_undo_that_could_undo_nothing_is_not_passed_over_by_the_next(library: Library) -> None:
+    path = metformin(library)
+    append_line(path, "My remark on pharmacies.")
+    for _ in range(3):
+        report = library.undo()
+        assert report.exit_code == 5
+        assert not report.flushed
+    assert library.trace(3).by == 4
+    assert_conserved(library.root, {1, 2, 3, 4})
+
+
+def test_an_older_undo_does_not_revive_what_was_corrected_since(library: Library) -> None:
+    path = metformin(library)
+    library.write("The choir sings Brahms.")
+    library.flush(plan=into("choir", 5))
+    append_line(path, "My remark on pharmacies.")
+    assert library.undo().seqs == (5,)
+    library.undo()
+    library.undo()
+    assert library.search("where does metformin come from", 1)[0].text == "Metformin comes from Lloyds now."
+    assert library.trace(3).here is None
+    assert_conserved(library.root, {1, 2, 3, 4, 5})
+
+
+def test_undo_does_not_bring_back_what_was_deleted_by_hand(library: Library) -> None:
+    library.write(["Mama takes metformin.", "The choir sings Brahms."])
+    library.flush(plan=Plan((*into("metformin", 1).steps, *into("choir", 2).steps)))
+    (library.root / "topics" / "metformin.md").unlink()
+    library.check(fix=True)
+    library.undo()
+    assert library.trace(1).fate == "deleted"
+    assert_conserved(library.root, {1, 2})
+
+
+def test_undo_does_not_double_what_was_renamed_by_hand(library: Library) -> None:
+    library.write(["The boat Terna has berth 31.", "The boat Terna needs oil."])
+    library.flush(plan=Plan((*into("boat", 1).steps, *into("terna", 2).steps)))
+    library.merge(["boat", "terna"])
+    (library.root / "topics" / "boat.md").rename(library.root / "topics" / "terna-the-boat.md")
+    library.undo()
+    assert_conserved(library.root, {1, 2})
+
+
+# organisation by hand
+
+
+def test_a_flush_keeps_the_name_folder_and_title_that_a_person_gave(library: Library) -> None:
+    library.write(["HbA1c of Mama is 58, says Dr Rao.", "HbA1c of Mama was 61 in January."])
+    library.flush(plan=into("hba1c-mama", 1, 2))
+    folder = library.root / "topics" / "health"
+    folder.mkdir()
+    (library.root / "topics" / "hba1c-mama.md").rename(folder / "mama-diabetes.md")
+    path = folder / "mama-diabetes.md"
+    path.write_text(path.read_text().replace("# Hba1C-Mama", "# Diabetes of Mama"))
+    library.check(fix=True)
+    library.write("HbA1c of Mama is 55 now, says Dr Rao.")
+    library.flush()
+    assert path.exists()
+    assert "# Diabetes of Mama\n" in path.read_text()
+    assert library.trace(3).here is not None
+    assert [row.topic for row in library.catalog()] == ["health/mama-diabetes"]
+
+
+def test_a_note_deleted_from_current_can_be_let_go(library: Library) -> None:
+    library.write(["Oops, a slip.", "The choir sings Brahms."])
+    current = library.root / "CURRENT.md"
+    current.write_text("".join(line for line in current.read_text().splitlines(True) if "Oops" not in line))
+    assert library.flush().exit_code == 5
+    library.check(fix=True)
+    assert not library.check()
+    assert library.flush().exit_code == 0
+    assert library.trace(1).fate == "deleted"
+    assert library.recover([1]) == [1]
+    assert_conserved(library.root, {1, 2})
+
+
+def test_evidence_can_be_read_where_it_is_cited(library: Library) -> None:
+    library.write("The key is under the mat.")
+    library.write("The key is with Solveig.", supersedes=1)
+    library.flush()
+    [evidence, *_] = library.ask("key", filter=Filter(retired=True, where=(), as_of="")).evidence
+    words = {piece.topic for piece in library.ask("key mat", filter=Filter(retired=True)).evidence}
+    assert any(topic.startswith("evidence/") for topic in words)
+    assert "The key is under the mat." in "".join(library.read(next(t for t in words if "evidence" in t)).lines)
+    assert evidence.text
+
+
+def test_a_topic_filter_that_names_nothing_is_said(library: Library) -> None:
+    library.write("The choir sings Brahms.")
+    library.flush(plan=into("choir", 1))
+    for find in (library.search, library.ask):
+        with pytest.raises(UnknownTopic, match="did you mean choir"):
+            find("Brahms", filter=Filter(topic="chior"))
+
+
+def test_a_plan_in_a_code_fence_is_a_plan(library: Library, tmp_path: Path) -> None:
+    library.write("The choir sings Brahms.")
+    plan = "```yaml\nplan: 1\nsteps:\n- create: {topic: choir, title: Choir}\n- extend: {topic: choir, seqs: 1}\n```\n"
+    (tmp_path / "plan.md").write_text(plan)
+    assert library.flush(plan=tmp_path / "plan.md").seqs == (1,)

@@ -97,7 +97,8 @@ def print_evidence(pieces: tuple[Evidence, ...], *, scores: bool = False) -> Non
 
 def evidence_head(piece: Evidence) -> str:
     """`[topic:line] date · source · heading`."""
-    about = [piece.time, on_one_line(piece.source), " > ".join(piece.headings), piece.retired]
+    noted = f"noted {piece.observed[:10]}" if piece.observed else ""
+    about = [piece.time or noted, on_one_line(piece.source), " > ".join(piece.headings), piece.retired]
     words = " · ".join(shown(word) for word in about if word)
     place = shown(f"[{piece.place}]")
     if is_terminal():

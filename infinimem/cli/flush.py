@@ -152,6 +152,8 @@ def tell(ctx: typer.Context, report: Report, *, dry_run: bool) -> None:
         print_diff(report.diff)
     else:
         print_report(report)
+    if dry_run and report.more:
+        say(f"{report.more} more entries would follow in further portions")
     say_skipped(report)
 
 
@@ -280,10 +282,13 @@ def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
 
 def say_skipped(report: Report) -> None:
     """What was refused or had gone stale, each with its reason."""
+    from infinimem.model import Summarise
+
     for note in report.notes:
         say(note)
     for outcome in report.skipped:
-        say(f"skipped: {named(outcome.step)}: {on_one_line(outcome.why)}")
+        step = "" if isinstance(outcome.step, Summarise) else f"{named(outcome.step)}: "
+        say(f"skipped: {step}{on_one_line(outcome.why)}")
 
 
 def named(step: Step) -> str:

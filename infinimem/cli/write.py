@@ -127,7 +127,7 @@ def report(ctx: typer.Context, done: "Appended", root: Path, made: bool) -> None
     if not done.stored:
         say("this key was written before; nothing was stored again")
     for seq, earlier in done.repeats[:MOST_REPEATS]:
-        say(f"{seq} says the same as {earlier}, which is still in CURRENT; the next flush joins them")
+        say(f"{seq} says the same as {earlier}, which is still in CURRENT")
     if len(done.repeats) > MOST_REPEATS:
         say(f"and so do {len(done.repeats) - MOST_REPEATS} more")
 

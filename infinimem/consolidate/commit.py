@@ -124,6 +124,8 @@ def finish_documents(run: Run) -> Finished:
     documents: dict[str, Document] = {}
     for topic, ops in run.desk.touched.items():
         document = run.desk.documents[topic]
+        if topic not in run.originals and not document.entries:
+            continue  # made in this run, and nothing came to stand in it
         summary = run.desk.summaries.get(topic) or extract(document)
         documents[topic] = refresh(document, summary, ops, run.now)
     for topic, text in run.desk.summaries.items():

@@ -13,6 +13,7 @@ from infinimem.consolidate.commit import diff_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.run import Finder, Report, seqs_of
 from infinimem.model import (
+    CURRENT,
     Change,
     Document,
     Entry,
@@ -64,14 +65,17 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
     refuse_unreadable(root, file.document)
     rows = [(number, row) for number, row in enumerate(record["changes"]) if row["path"].startswith("topics/")]
     states = [read_state(root, name, number, row) for number, row in rows]
-    groups = groups_of(states)
+    groups = [settled(group, index) for group in groups_of(states)]
     back = [state for group in groups if not any(state.edited for state in group) for state in group]
     skipped = [state for group in groups if any(state.edited for state in group) for state in group]
     paths = {state.path for state in back}
+    own = set(parse_seqs(record["about"].get("retired", "")))
     returning = [
         entry
         for entry in recorded_entries(record["about"])
         if all(unit.path in paths for seq in entry.seqs for unit in index.standing(seq))
+        # what a later flush or a person retired stays retired
+        and all(seq in own or index.fate(seq) != "retired" for seq in entry.seqs)
     ]
     changes = [Change(state.path, state.new_digest, state.old) for state in back]
     longer = with_entries_first(file.document, returning)
@@ -97,13 +101,12 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
     appends = []
     if lines:
         appends = [append_to_evidence(root, at, [*lines, event_line("flush", at, high=str(following - 1))])]
-    if changes or appends:
-        transaction.commit(root, changes, appends, drop=name)
-        for entry in returning:
-            write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
-        note_state(root, note, following)
-    else:
-        transaction.drop_undo(root, name)
+    if not changes and not appends:
+        return report  # nothing could be undone: the flush before it is not reached past this one
+    transaction.commit(root, changes, appends, drop=name)
+    for entry in returning:
+        write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
+    note_state(root, note, following)
     return report
 
 
@@ -164,6 +167,14 @@ def with_entries_first(document: Document, entries: Sequence[Entry]) -> Document
     if at == 0 and document.lines[0].startswith(BOM):
         at = document.entries[0].span.stop
     return edit(document, [(Span(at, at), lines)])
+
+
+def settled(group: list[State], index: Finder) -> list[State]:
+    """The group, marked as edited where an entry of it has come to stand somewhere else: moved or copied by hand."""
+    paths = {state.path for state in group}
+    seqs = {seq for state in group for seq in state.old_seqs | state.new_seqs}
+    elsewhere = any(unit.path not in paths and unit.topic != CURRENT for seq in seqs for unit in index.standing(seq))
+    return [replace(state, edited=True) for state in group] if elsewhere else group
 
 
 def why_left(state: State) -> str:

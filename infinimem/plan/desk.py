@@ -315,10 +315,13 @@ def merge(desk: Desk, step: Merge) -> Desk:
             continue
         source = desk.documents[topic]
         target = absorb(target, source)
-        former += [topic, *aux_list(source, "merged_from"), *aux_list(source, "former_ids")]
+        fresh = desk.touched.get(topic, (("", ()),))[0][0] == "create"  # nobody has known it by this id yet
+        former += [*([] if fresh else [topic]), *aux_list(source, "merged_from"), *aux_list(source, "former_ids")]
         moved += [seq for entry in source.entries for seq in entry.seqs]
     known = aux_list(target, "merged_from")
-    target = set_aux(target, "merged_from", [*known, *(topic for topic in former if topic not in known)])
+    new = [topic for topic in former if topic not in known]
+    if new:
+        target = set_aux(target, "merged_from", [*known, *new])
     gone = tuple(topic for topic in step.topics if topic != step.into)
     documents = {topic: document for topic, document in desk.documents.items() if topic not in gone}
     touched = {topic: rows for topic, rows in desk.touched.items() if topic not in gone}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from infinimem.errors import BadPlan
 from infinimem.model import Create, Extend, Join, Merge, Part, Retire, Split, Step, Summarise
 from infinimem.text.signature import parse_seqs, render_seqs
 
+FENCED = re.compile(r"(?:`{3,}|~{3,})[a-z]*\n(.*?)\n?(?:`{3,}|~{3,})", re.DOTALL)  # as models and people answer
 SEQS = {
     "type": ["string", "integer"],
     "description": "seqs: 12, 12-15 or 12-15+18",
@@ -129,8 +131,9 @@ def parse_plan(text: str, where: str) -> Plan:
 
     from infinimem.text.header import load_yaml
 
+    fenced = FENCED.fullmatch(text.strip())
     try:
-        content = load_yaml(text)
+        content = load_yaml(fenced[1] if fenced else text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""

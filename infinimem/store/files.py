@@ -25,9 +25,10 @@ def read_bytes(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}; check its permissions") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StorageFailed(f"{path} is no ordinary file; move it away")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StorageFailed(f"{path} is no ordinary file; move it away")
         return file.read()
 
 

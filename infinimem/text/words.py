@@ -231,7 +231,7 @@ def _plain_term(word: str, language: str) -> Iterator[str]:
     """A word's stem, or nothing for a stop word."""
     lower = word.casefold()
     tongue = _tongue(lower, language)
-    if lower in _STOP_WORDS.get(tongue, ()):
+    if lower in STOP_WORDS.get(tongue, ()):
         return
     if tongue == "english" and lower in _NUMBER_WORDS:
         yield _NUMBER_WORDS[lower]
@@ -405,7 +405,7 @@ _NUMBER_WORDS = {
 
 _ASKING = frozenset(("mani", "much", "kind", "type", "tell", "know", "say", "said", "name", "happen"))
 
-_STOP_WORDS: dict[str, frozenset[str]] = {
+STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(words.split())
     for language, words in {
         "english": """a about above after again against all also am an and any are aren as at be because been

@@ -119,8 +119,8 @@ def plan_union(
 ) -> list[Step]:
     """The steps that merge a small document of notes with the one that most likely is about the same, if any.
 
-    One of two or three notes that nothing is like goes to the odds and ends, if it is among those `made` just now:
-    what had a place of its own keeps it.
+    What stood before this run keeps its id and title. One of two or three notes that nothing is like goes to the
+    odds and ends, if it is among those `made` just now: what had a place of its own keeps it.
     """
     if document.tokens >= merge_tokens or is_odds(document.topic):
         return []
@@ -140,7 +140,10 @@ def plan_union(
     ]
     gain, at = max(gains, default=(0.0, 0))
     if gain > 0 and _is_anchored(own, group_of("", others[-at].entries)):
-        into, gone = sorted((document, others[-at]), key=lambda each: (-len(each.entries), each.topic))
+        pair = (document, others[-at])
+        into, gone = sorted(pair, key=lambda each: (each.topic in made, -len(each.entries), each.topic))
+        if into.topic not in made:  # a name that people may know by now stays
+            return [Merge((into.topic, gone.topic), into.topic, into.title)]
         return _merged(into, gone, candidates, chance, taken)
     if text_tokens(document) >= TINY or document.topic not in made:
         return []

@@ -360,7 +360,7 @@ def _spell(phrase: Sequence[_Word], known: Mapping[str, _Evidence]) -> str:
     spelt: list[str] = []
     for word in reversed(phrase):
         use = known[word.term]
-        only_first = not use.inside and use.first > 1 and not word.text.endswith(("ing", "s"))
+        only_first = not use.inside and use.first > 0 and not word.text.endswith(("ing", "s"))
         is_name = 2 * use.name > use.inside or only_first
         before_name = bool(spelt) and spelt[-1][:1].isupper()
         mixed = word.text[1:] != word.text[1:].lower()

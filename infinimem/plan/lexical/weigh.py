@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from infinimem.model import Entry
 from infinimem.plan.lexical.light import CALENDAR, ENGLISH, GERMAN
-from infinimem.text.words import analyse
+from infinimem.text.words import STOP_WORDS, analyse
 
 Vector = Mapping[str, float]
 
@@ -19,10 +19,15 @@ _CAPITAL = re.compile(r"\b[A-Z][a-z]{1,3}\b")  # as long as a short form
 _COUNTS_OR_DATES = re.compile(r"\d|(?:y|m|d|ym|md)\d")  # numbers, and dates as the analyser spells them
 
 
+ENGLISH_TOO = frozenset("son sin van war kind men mine far pour over under even her man mit son bin den hat".split())
+"""Stop words of other languages that name things in English."""
+
+
 @lru_cache(maxsize=1)
 def light_terms() -> frozenset[str]:
     """The light words as the analyser spells them."""
-    return frozenset(term for word in f"{ENGLISH} {GERMAN} {CALENDAR}".split() for term in analyse(word))
+    foreign = (word for words in STOP_WORDS.values() for word in words if len(word) > 1 and word not in ENGLISH_TOO)
+    return frozenset(term for word in (*f"{ENGLISH} {GERMAN} {CALENDAR}".split(), *foreign) for term in analyse(word))
 
 
 @lru_cache(maxsize=1 << 17)
