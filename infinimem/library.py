@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -158,8 +159,8 @@ class Library:
     ) -> Report:
         """Consolidate CURRENT into topic documents; one atomic transaction for every 500 entries.
 
-        `plan` is a plan, or the path of a plan file, to carry out instead of planning. Entries written
-        meanwhile stay in CURRENT. What is refused or stale is listed in the report, and nothing is lost.
+        `plan` is a plan, or the path of a plan file (`-` for standard input), to carry out instead of planning.
+        Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report, and nothing is lost.
         """
         from infinimem.consolidate.flush import flush
         from infinimem.consolidate.run import together
@@ -169,7 +170,8 @@ class Library:
             raise BadInput(f"there is no planner {planner!r}; use auto or lexical")
         if isinstance(plan, str | Path):
             try:
-                plan = parse_plan(Path(plan).read_text("utf-8"), str(plan))
+                text = sys.stdin.read() if str(plan) == "-" else Path(plan).read_text("utf-8")
+                plan = parse_plan(text, "<stdin>" if str(plan) == "-" else str(plan))
             except (OSError, UnicodeDecodeError) as error:
                 reason = getattr(error, "strerror", None) or "it is not UTF-8"
                 raise BadInput(f"{plan} cannot be read: {reason}") from error

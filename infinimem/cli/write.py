@@ -64,7 +64,9 @@ def write(
 
     Prints the seq of each entry, one a line. The first write makes your own library if there is none.
     """
-    entries = read_entries(text or [], one_of(lines=lines, jsonl=jsonl, chat=chat))
+    form = one_of(lines=lines, jsonl=jsonl, chat=chat)
+    refuse_file_names(text or [], form)
+    entries = read_entries(text or [], form)
     fields = dict(pair_of(pair, "--meta") for pair in meta or ())
     if ns:
         fields["ns"] = ns
@@ -78,6 +80,13 @@ def one_of(**forms: bool) -> str:
     if len(chosen) > 1:
         raise BadInput(f"--{chosen[0]} and --{chosen[1]} do not go together; nothing was written")
     return chosen[0] if chosen else ""
+
+
+def refuse_file_names(texts: list[str], form: str) -> None:
+    """Lines, JSON and chats come from standard input; who names a file instead meant `< FILE`."""
+    for text in texts:
+        if form and len(text) < 1000 and "\n" not in text and Path(text).is_file():
+            raise BadInput(f"{text} is a file; to write what is in it: infinimem write --{form} < {text}")
 
 
 def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], meta: dict[str, str]) -> int:

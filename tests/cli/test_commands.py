@@ -632,3 +632,20 @@ def test_json_that_would_become_something_else_is_refused(tmp_path: Path, line: 
     assert (done.returncode, done.stdout) == (2, "")
     assert "<stdin>:2: this is no JSON" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_file_name_where_standard_input_is_meant_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("one\ntwo\n")
+    command = [sys.executable, "-m", "infinimem", "-L", str(tmp_path / "m"), "write", "--lines", "list.txt"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "infinimem write --lines < list.txt" in done.stderr
+
+
+def test_a_plan_from_standard_input(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "m", create=True)
+    library.write("the choir sings")
+    plan = "plan: 1\nsteps:\n- create: {topic: choir, title: Choir}\n- extend: {topic: choir, seqs: 1}\n"
+    command = [sys.executable, "-m", "infinimem", "-L", str(library.root), "flush", "--plan", "-"]
+    assert subprocess.run(command, input=plan, capture_output=True, text=True, check=False).returncode == 0
+    assert [row.topic for row in library.catalog()] == ["choir"]
