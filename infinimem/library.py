@@ -160,7 +160,7 @@ class Library:
         """Consolidate CURRENT into topic documents; one atomic transaction for every 500 entries.
 
         `plan` is a plan, or the path of a plan file (`-` for standard input), to carry out instead of planning.
-        Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report, and nothing is lost.
+        Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report; nothing is lost.
         """
         from infinimem.consolidate.flush import flush
         from infinimem.consolidate.run import together
