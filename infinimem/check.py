@@ -106,6 +106,7 @@ def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
             check_retired,
             check_unsigned,
             check_visible,
+            check_succession,
             check_evidence,
             check_headers,
             check_log,
@@ -303,6 +304,25 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
         message = "the words were changed by hand; evidence lacks them" if known else f"evidence lacks seq {seqs[0]}"
         survey.say(document.path, line, message, "edited" if known else "no-evidence", fixable=True)
         survey.evidence += missing
+
+
+def check_succession(survey: Survey) -> None:
+    """An entry that says what it replaces while that is still shown: a rule refused it, or a hand brought it back."""
+    shown = {
+        seq: f"{document.path}:{entry.span.start + 1}"
+        for document in survey.documents()
+        if document.id != CURRENT
+        for entry in document.entries
+        for seq in entry.seqs
+    }
+    for document in survey.documents():
+        for entry in document.entries if document.id != CURRENT and writable(document) else ():
+            for old in parse_seqs(entry.signature.get("supersedes")):
+                if old in shown and old not in entry.seqs:
+                    message = (
+                        f"replaces seq {old}, which {shown[old]} still shows; delete that line, or the `supersedes`"
+                    )
+                    survey.say(document.path, entry.span.start + 1, message, "unsettled", fixable=False)
 
 
 def check_evidence(survey: Survey) -> None:

@@ -663,3 +663,12 @@ def test_a_plan_in_a_code_fence_is_a_plan(library: Library, tmp_path: Path) -> N
     plan = "```yaml\nplan: 1\nsteps:\n- create: {topic: choir, title: Choir}\n- extend: {topic: choir, seqs: 1}\n```\n"
     (tmp_path / "plan.md").write_text(plan)
     assert library.flush(plan=tmp_path / "plan.md").seqs == (1,)
+
+
+def test_an_entry_that_replaces_what_is_still_shown_is_named(library: Library) -> None:
+    library.write("The key is under the mat.", source="user")
+    library.write("The key is with Solveig.", source="AI", supersedes=1)
+    library.flush()
+    [finding] = library.check()
+    assert finding.problem.code == "unsettled"
+    assert "replaces seq 1" in str(finding.problem)

@@ -166,7 +166,10 @@ def print_rows(rows: list[CatalogRow]) -> None:
             out("\t".join((row.topic, str(row.entries), str(row.tokens), on_one_line(row.summary))))
         return
     table(
-        [(row.topic, f"{row.entries:,}", f"{row.tokens:,}", on_one_line(row.summary or row.title)) for row in rows],
+        [
+            (row.topic, f"{row.entries:,}", f"{row.tokens:,}", on_one_line(f"{row.title}: {row.summary}"))
+            for row in rows
+        ],
         ("cyan", ">", ">dim", ""),
         cutting=True,
     )
