@@ -7,28 +7,14 @@ from pathlib import Path
 
 from infinimem.consolidate.run import Buffer, Finder, seqs_of
 from infinimem.errors import BadPlan, NeedsAttention
-from infinimem.model import (
-    CURRENT,
-    Change,
-    Document,
-    Entry,
-    Signature,
-    Span,
-)
+from infinimem.model import CURRENT, Change, Document, Entry, Signature, Span
 from infinimem.plan.paper import Plan
 from infinimem.store import transaction
 from infinimem.store.buffer import next_seq, note_state, write_log
-from infinimem.store.evidence import (
-    evidence_conflicts,
-)
+from infinimem.store.evidence import evidence_conflicts
 from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_file, read_log
-from infinimem.text.document import (
-    edit,
-    entry_lines,
-    render,
-    unsigned_entries,
-)
+from infinimem.text.document import edit, entry_lines, render, unsigned_entries
 from infinimem.text.lines import join_lines
 from infinimem.text.signature import render_seqs
 

@@ -9,38 +9,17 @@ from pathlib import Path
 
 from infinimem.consolidate.run import Finder, Report, Run, prepare, seqs_of, topics_in
 from infinimem.errors import ChangedOnDisk
-from infinimem.model import (
-    Change,
-    Document,
-    Entry,
-    Extend,
-    Outcome,
-    Signature,
-    Summarise,
-    path_of,
-)
+from infinimem.model import Change, Document, Entry, Extend, Outcome, Signature, Summarise, path_of
 from infinimem.plan import lexical, rules
 from infinimem.plan.desk import Desk, refresh
 from infinimem.plan.paper import Plan, to_values
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
-from infinimem.store.evidence import (
-    Record,
-    append_to_evidence,
-    event_line,
-    evidence_path,
-    read_records,
-    retire_line,
-)
+from infinimem.store.evidence import Record, append_to_evidence, event_line, evidence_path, read_records, retire_line
 from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, LOG
 from infinimem.store.read import read_file, read_log
-from infinimem.text.document import (
-    edit,
-    entry_lines,
-    render,
-    title_of,
-)
+from infinimem.text.document import edit, entry_lines, render, title_of
 from infinimem.text.signature import render_seqs
 
 ATTEMPTS = 4

@@ -5,12 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from infinimem.config import Settings
-from infinimem.model import (
-    Document,
-)
-from infinimem.text.document import (
-    unsigned_entries,
-)
+from infinimem.model import Document
+from infinimem.text.document import unsigned_entries
 from infinimem.text.tokens import estimate
 
 

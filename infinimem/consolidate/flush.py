@@ -20,18 +20,14 @@ from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
 from infinimem.consolidate.passes import carry_out, place_unmentioned, plan_lexically
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
-from infinimem.model import (
-    Step,
-)
+from infinimem.model import Step
 from infinimem.plan import lexical
 from infinimem.plan.paper import Plan
 from infinimem.store.buffer import hold
 from infinimem.store.layout import BUFFER, FLUSH_LOCK
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file
-from infinimem.text.document import (
-    entry_lines,
-)
+from infinimem.text.document import entry_lines
 from infinimem.text.signature import render_seqs
 from infinimem.text.tokens import estimate
 

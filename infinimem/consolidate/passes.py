@@ -8,24 +8,10 @@ from dataclasses import replace
 
 from infinimem.config import Settings
 from infinimem.consolidate.run import Finder, Run, prepare, spare_for
-from infinimem.model import (
-    CURRENT,
-    Create,
-    Document,
-    Entry,
-    Extend,
-    Join,
-    Outcome,
-    Retire,
-    Step,
-)
+from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Outcome, Retire, Step
 from infinimem.plan import lexical
-from infinimem.store.evidence import (
-    read_records,
-)
-from infinimem.text.document import (
-    title_of,
-)
+from infinimem.store.evidence import read_records
+from infinimem.text.document import title_of
 from infinimem.text.signature import parse_seqs, render_seqs
 from infinimem.text.tokens import estimate
 

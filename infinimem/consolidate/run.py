@@ -29,9 +29,7 @@ from infinimem.plan import rules
 from infinimem.plan.desk import Desk, apply
 from infinimem.plan.lexical import Candidate
 from infinimem.plan.paper import Plan
-from infinimem.store.evidence import (
-    read_records,
-)
+from infinimem.store.evidence import read_records
 from infinimem.store.read import read_file
 
 

@@ -12,34 +12,15 @@ from infinimem.consolidate.buffer import refuse_unreadable
 from infinimem.consolidate.commit import diff_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.run import Finder, Report, seqs_of
-from infinimem.model import (
-    CURRENT,
-    Change,
-    Document,
-    Entry,
-    Outcome,
-    Span,
-    Summarise,
-    topic_of,
-)
+from infinimem.model import CURRENT, Change, Document, Entry, Outcome, Span, Summarise, topic_of
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state, write_log
-from infinimem.store.evidence import (
-    append_to_evidence,
-    event_line,
-)
+from infinimem.store.evidence import append_to_evidence, event_line
 from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, UNDO
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file
-from infinimem.text.document import (
-    edit,
-    entry_lines,
-    parse,
-    parse_lines,
-    parse_piece,
-    render,
-)
+from infinimem.text.document import edit, entry_lines, parse, parse_lines, parse_piece, render
 from infinimem.text.lines import BOM, ending_of, join_lines, split_lines
 from infinimem.text.signature import parse_seqs, render_seqs
 

@@ -10,16 +10,7 @@ from infinimem.model import Document, Entry, Part, Split
 from infinimem.plan.lexical.route import SAME_SUBJECT, TINY
 from infinimem.plan.lexical.segment import segment
 from infinimem.plan.lexical.titles import slug_of, title_of
-from infinimem.plan.lexical.weigh import (
-    Vector,
-    cosine,
-    rarity,
-    subject_terms,
-    telling,
-    term_counts,
-    vector,
-    vocatives,
-)
+from infinimem.plan.lexical.weigh import Vector, cosine, rarity, subject_terms, telling, term_counts, vector, vocatives
 from infinimem.text.tokens import estimate
 
 COMFORTABLE = 0.7  # share of the limit that no part of several entries exceeds
