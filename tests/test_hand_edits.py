@@ -672,3 +672,11 @@ def test_an_entry_that_replaces_what_is_still_shown_is_named(library: Library) -
     [finding] = library.check()
     assert finding.problem.code == "unsettled"
     assert "replaces seq 1" in str(finding.problem)
+
+
+def test_a_repeated_key_with_other_words_says_so(library: Library) -> None:
+    assert library.write_all(["one\nand more", "two"], key="k").differs is False
+    assert library.write_all(["one\nand more", "two"], key="k").differs is False
+    assert library.write_all("quite different", key="k").differs is True
+    library.flush()
+    assert library.write_all(["one\nand more", "two"], key="k").differs is False

@@ -134,7 +134,8 @@ def report(ctx: typer.Context, done: "Appended", root: Path, made: bool) -> None
     if made:
         say(f"made a new library; stored in {root}")
     if not done.stored:
-        say("this key was written before; nothing was stored again")
+        other = " (with other words: use a new key for a new fact)" if done.differs else ""
+        say(f"this key was written before; nothing was stored again{other}")
     for seq, earlier in done.repeats[:MOST_REPEATS]:
         say(f"{seq} says the same as {earlier}, which is still in CURRENT")
     if len(done.repeats) > MOST_REPEATS:

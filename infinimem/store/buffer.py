@@ -68,10 +68,14 @@ def hold(root: Path, *, wait: float = 600.0) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The seqs in order; whether they were stored now; and for repeats of words in CURRENT the earlier seq."""
+    """The seqs in order; whether they were stored now; and for repeats of words in CURRENT the earlier seq.
+
+    `differs` says of a repeated key that it came with other words the first time.
+    """
 
     seqs: tuple[int, ...]
     stored: bool = True
+    differs: bool = False
     repeats: tuple[tuple[int, int], ...] = ()
 
 
@@ -93,7 +97,8 @@ def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
         if key:
             known = find_key(root, key)
             if known:
-                return Appended(tuple(known), stored=False)
+                first_lines = [text.split("\n", 1)[0] for _, text in drafts]
+                return Appended(tuple(known), stored=False, differs=list(known.values()) != first_lines)
         earlier = repeats(root, drafts)
         seqs = store(root, note, drafts)
     return Appended(tuple(seqs), repeats=tuple((seqs[at], seq) for at, seq in earlier.items()))
@@ -437,8 +442,8 @@ class _Found:
         return self.groups[number]
 
 
-def find_key(root: Path, key: str) -> list[int]:
-    """The seqs of the entries that were written with this `--key`; [] when there are none.
+def find_key(root: Path, key: str) -> dict[int, str]:
+    """The seqs, and the first lines, of the entries that were written with this `--key`; {} when there are none.
 
     A line that only talks of such a key is no match: candidates are read as the signatures that they are.
     """
@@ -446,14 +451,16 @@ def find_key(root: Path, key: str) -> list[int]:
 
     needle = re.compile(rb"^- (<[^\n]*key=" + re.escape(render_value(key).encode()) + rb"[,>][^\n]*)", re.MULTILINE)
     for path in (root / BUFFER, *reversed(evidence_files(root))):
-        found: set[int] = set()
+        found: dict[int, str] = {}
         for match in scan(path, needle):
-            parsed = parse_signature(match[1].decode("utf-8", "surrogateescape"))
+            line = match[1].decode("utf-8", "surrogateescape")
+            parsed = parse_signature(line)
             if parsed is not None and parsed[0].get("key") == key:
-                found.update(parsed[0].seqs)
+                signature, end = parsed
+                found.update((seq, line[end:].removeprefix(" ")) for seq in signature.seqs)
         if found:
-            return sorted(found)
-    return []
+            return dict(sorted(found.items()))
+    return {}
 
 
 def read_if_there(path: Path) -> bytes:
