@@ -84,7 +84,8 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
         appends = [append_to_evidence(root, at, [*lines, event_line("flush", at, high=str(following - 1))])]
     if not changes and not appends:
         return report  # nothing could be undone: the flush before it is not reached past this one
-    transaction.commit(root, changes, appends, drop=name)
+    about = {"back": ["".join(entry_lines(entry.signature, entry.text)) for entry in returning]}
+    transaction.commit(root, changes, appends, about, drop=name)
     for entry in returning:
         write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
     note_state(root, note, following)

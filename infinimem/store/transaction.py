@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.errors import ChangedOnDisk, NeedsAttention, StorageFailed
-from infinimem.model import Change
+from infinimem.model import Change, Entry
 from infinimem.store.files import (
     PRIVATE_FILE,
     digest_of,
@@ -33,8 +33,9 @@ from infinimem.store.files import (
     write_all,
     write_private,
 )
-from infinimem.store.layout import BUFFER, COMMIT, KEPT, LOG, MANIFEST, UNDO, safe_path
+from infinimem.store.layout import BUFFER, COMMIT, KEPT, LOG, MANIFEST, TOPICS, UNDO, safe_path
 from infinimem.text.document import edit, entry_lines, parse, parse_piece, render
+from infinimem.text.lines import ending_of, split_lines
 
 NUMBERED = re.compile(r"[0-9]{6,9}")
 UNDO_KEPT = 5
@@ -140,9 +141,9 @@ def undo_records(root: Path) -> list[str]:
 def recover(root: Path) -> None:
     """Finish or take back what a killed commit left. Call it under the lock.
 
-    Hand edits win: where a file is neither what it was nor what it becomes (somebody edited it, or a branch was
-    switched under the killed commit), it is left as it is. CURRENT then only loses the lines that the commit
-    consumed; for any other file the whole commit is taken back.
+    Hand edits win. Where somebody edited a file that had its new contents already, the commit is finished around
+    it; where a file still has (or has got back) its old contents and was edited, the whole commit is taken back.
+    CURRENT is never a reason to take back: the commit's lines are taken out of it, or put into it, one by one.
     """
     try:
         text = (root / MANIFEST).read_text("utf-8")
@@ -150,11 +151,27 @@ def recover(root: Path) -> None:
         shutil.rmtree(root / COMMIT, ignore_errors=True)
         return
     manifest = read_manifest(root, text)
-    strange = strangers(root, manifest)
-    if any(path not in (BUFFER, LOG) for path in strange):
-        take_back(root, manifest)
+    states = {row["path"]: state_of(root, number, row) for number, row in enumerate(manifest["changes"])}
+    topics = {path: state for path, state in states.items() if path not in (BUFFER, LOG)}
+    if any(state in ("edited old", "reverted") for state in topics.values()):
+        take_back(root, manifest, topics)
     else:
-        finish(root, without_changes_of(root, manifest, strange))
+        finish(root, around_edits(root, manifest, states))
+
+
+def state_of(root: Path, number: int, row: Mapping[str, Any]) -> str:
+    """What a killed commit and others have made of one file: pending, done, edited old, edited new or reverted.
+
+    The new contents lie in their staging place until they are renamed into theirs: that tells before from after.
+    """
+    digest = digest_at(root / row["path"])
+    if row["old"] == row["new"]:
+        return "done"
+    if row["new"] == "":
+        return "done" if digest == "" else "pending" if digest == row["old"] else "edited old"
+    if (root / COMMIT / str(row.get("number", number))).exists():
+        return "pending" if digest in (row["old"], row["new"]) else "edited old"
+    return "done" if digest == row["new"] else "reverted" if digest == row["old"] else "edited new"
 
 
 def read_manifest(root: Path, text: str) -> dict[str, Any]:
@@ -174,88 +191,131 @@ def read_manifest(root: Path, text: str) -> dict[str, Any]:
     return manifest
 
 
-def strangers(root: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """The files that are neither what they were nor what they become."""
-    rows = manifest["changes"]
-    return [row["path"] for row in rows if digest_at(root / row["path"]) not in (row["old"], row["new"])]
-
-
-def without_changes_of(root: Path, manifest: dict[str, Any], strange: Sequence[str]) -> dict[str, Any]:
-    """The manifest for a CURRENT that was edited since: it loses the consumed lines, and nothing else."""
+def around_edits(root: Path, manifest: dict[str, Any], states: Mapping[str, str]) -> dict[str, Any]:
+    """The manifest without what others have edited; an edited CURRENT only loses or gains the commit's lines."""
     rows = []
     for number, row in enumerate(manifest["changes"]):
         row = {**row, "number": row.get("number", number)}
-        if row["path"] == BUFFER and BUFFER in strange:
-            old = (root / BUFFER).read_bytes() if (root / BUFFER).exists() else b""
-            new = without_lines(old, manifest["about"].get("lines", ()))
+        if states[row["path"]] in ("pending", "done"):
+            rows.append(row)
+        elif row["path"] == BUFFER:
+            new = adapted_buffer(read_bytes(root / BUFFER) or b"", manifest["about"])
             write_private(root / COMMIT / str(row["number"]), new)
-            row |= {"old": digest_at(root / BUFFER), "new": digest_of(new)}
-        elif row["path"] in strange:
-            continue
-        rows.append(row)
+            rows.append({**row, "old": digest_at(root / BUFFER), "new": digest_of(new)})
     return {**manifest, "changes": rows}
 
 
-def without_lines(content: bytes, lines: Sequence[str]) -> bytes:
-    """CURRENT without the entries that a commit consumed, where they still stand there word for word."""
-    consumed = parse_piece(BUFFER, "".join(lines).encode("utf-8", "surrogateescape")).entries
-    known = {(entry.signature, entry.text) for entry in consumed}
+def adapted_buffer(content: bytes, about: Mapping[str, Any]) -> bytes:
+    """CURRENT as edited, without the entries that a commit consumed and with those that it brought back."""
     document = parse(BUFFER, content)
-    spans = [entry.span for entry in document.entries if (entry.signature, entry.text) in known]
-    return render(edit(document, [(span, ()) for span in spans])) if not document.blocking else content
+    if document.blocking:
+        return content
+    consumed = {(entry.signature, entry.text) for entry in entries_in(about.get("lines", ()))}
+    spans = [entry.span for entry in document.entries if (entry.signature, entry.text) in consumed]
+    document = edit(document, [(span, ()) for span in spans])
+    there = {seq for entry in document.entries for seq in entry.seqs}
+    missing = [entry for entry in entries_in(about.get("back", ())) if there.isdisjoint(entry.seqs)]
+    return with_entries(render(document), missing)
 
 
-def take_back(root: Path, manifest: Mapping[str, Any]) -> None:
-    """Put back what a killed commit had renamed, leave what others changed, and say in evidence that it is void."""
-    undo = undo_folder(root, manifest)
+def with_entries(content: bytes, entries: Sequence[Entry]) -> bytes:
+    """CURRENT with entries at its end, in its own line ending."""
+    if not entries:
+        return content
+    ending = ending_of(split_lines(content))
+    lead = "" if not content or content.endswith(b"\n") else ending
+    lines = (line for entry in entries for line in entry_lines(entry.signature, entry.text, ending))
+    return content + (lead + "".join(lines)).encode("utf-8", "surrogateescape")
+
+
+def entries_in(lines: Sequence[str]) -> Sequence[Entry]:
+    """The entries that a manifest carries."""
+    return parse_piece(BUFFER, "".join(lines).encode("utf-8", "surrogateescape")).entries
+
+
+def take_back(root: Path, manifest: Mapping[str, Any], states: Mapping[str, str]) -> None:
+    """Put back what a killed commit had renamed, leave what others changed, and say in evidence that it is void.
+
+    Whatever entry would then be shown nowhere goes into CURRENT: of what the commit touched, nothing is lost.
+    """
     try:
+        known = touched_entries(root, manifest, states)
         for number, row in enumerate(manifest["changes"]):
-            path = root / row["path"]
-            link = undo / str(row.get("number", number))
-            if digest_at(path) != row["new"] or row["old"] == row["new"]:
-                continue
-            if not row["old"]:
-                path.unlink(missing_ok=True)
-            elif digest_at(link) == row["old"]:
-                beside = root / COMMIT / f"back{number}"
-                beside.unlink(missing_ok=True)
-                shutil.copy2(link, beside)
-                beside.replace(path)
-        returned = put_consumed_back(root, manifest["about"].get("lines", ()))
-        void = [line for line in manifest["about"].get("void", ()) if line]
-        if returned or any(appended(root, row, number) for number, row in enumerate(manifest["appends"])):
+            if row["path"] not in (BUFFER, LOG) and states[row["path"]] == "done":
+                put_old_back(root, manifest, number, row)
+        there = shown_seqs(root)
+        missing = [entry for seqs, entry in known.items() if there.isdisjoint(seqs)]
+        content = read_bytes(root / BUFFER) or b""
+        if missing:
+            beside = root / COMMIT / "buffer"
+            write_private(beside, with_entries(content, missing))
+            beside.replace(root / BUFFER)
+        if any(appended(root, row, number) for number, row in enumerate(manifest["appends"])):
             for row in manifest["appends"]:
-                add_lines(root / row["path"], "".join(void).encode("utf-8", "surrogateescape"))
+                void = "".join(manifest["about"].get("void", ()))
+                add_lines(root / row["path"], void.encode("utf-8", "surrogateescape"))
         (root / MANIFEST).unlink()
         sync_folder((root / MANIFEST).parent)
     except OSError as error:
         raise unfinished(root, error) from error
     shutil.rmtree(root / COMMIT, ignore_errors=True)
     if manifest["undo"]:
-        shutil.rmtree(undo, ignore_errors=True)
+        shutil.rmtree(undo_folder(root, manifest), ignore_errors=True)
 
 
-def put_consumed_back(root: Path, lines: Sequence[str]) -> bool:
-    """Have every entry that a commit consumed in CURRENT again; whether any was missing."""
-    entries = parse_piece(BUFFER, "".join(lines).encode("utf-8", "surrogateescape")).entries
-    content = (root / BUFFER).read_bytes() if (root / BUFFER).exists() else b""
-    there = {seq for entry in parse(BUFFER, content).entries for seq in entry.seqs}
-    missing = [entry for entry in entries if there.isdisjoint(entry.seqs)]
-    if missing:
-        text = "".join(line for entry in missing for line in entry_lines(entry.signature, entry.text))
-        add_lines(root / BUFFER, text.encode("utf-8", "surrogateescape"))
-    return bool(missing)
+def touched_entries(root: Path, manifest: Mapping[str, Any], states: Mapping[str, str]) -> dict[tuple[int, ...], Entry]:
+    """The entries that must be shown somewhere once the commit is void: what stood in its files, and what it consumed.
+
+    What stood in a file that somebody edited is theirs to delete, so it is not among them.
+    """
+    known: dict[tuple[int, ...], Entry] = {}
+    theirs: set[int] = set()
+    for number, row in enumerate(manifest["changes"]):
+        link = undo_folder(root, manifest) / str(row.get("number", number))
+        old = (read_bytes(link) if row["old"] else None) or b""
+        entries = parse(row["path"], old).entries if row["path"] not in (BUFFER, LOG) else ()
+        if states.get(row["path"]) in ("edited old", "reverted"):
+            theirs.update(seq for entry in entries for seq in entry.seqs)
+        elif states.get(row["path"]) in ("done", "edited new"):
+            known.update((entry.seqs, entry) for entry in entries)
+    known = {seqs: entry for seqs, entry in known.items() if theirs.isdisjoint(seqs)}
+    known.update((entry.seqs, entry) for entry in entries_in(manifest["about"].get("lines", ())))
+    return known
+
+
+def put_old_back(root: Path, manifest: Mapping[str, Any], number: int, row: Mapping[str, Any]) -> None:
+    """One file as it was before the commit."""
+    path = root / row["path"]
+    link = undo_folder(root, manifest) / str(row.get("number", number))
+    if not row["old"]:
+        path.unlink(missing_ok=True)
+    elif digest_at(link) == row["old"] and row["old"] != row["new"]:
+        beside = root / COMMIT / f"back{number}"
+        beside.unlink(missing_ok=True)
+        shutil.copy2(link, beside)
+        make_folder(path.parent)
+        beside.replace(path)
+
+
+def shown_seqs(root: Path) -> set[int]:
+    """Every seq that CURRENT or a topic shows now. Reads the whole library: it is asked once after a kill."""
+    seqs: set[int] = set()
+    for path in (root / BUFFER, *sorted((root / TOPICS).rglob("*.md"))):
+        if path.is_file() and not path.is_symlink():
+            document = parse(path.relative_to(root).as_posix(), path.read_bytes())
+            seqs.update(seq for entry in document.entries for seq in entry.seqs)
+    return seqs
 
 
 def appended(root: Path, row: Mapping[str, Any], number: int) -> bool:
-    """Whether a file has gained what a commit was to append."""
-    try:
-        content = (root / COMMIT / f"a{number}").read_bytes()
-        with (root / row["path"]).open("rb") as file:
-            file.seek(row["offset"])
-            return bool(file.read(len(content)) == content)
-    except FileNotFoundError:
-        return False
+    """Whether a file has gained what a commit was to append, wherever it stands by now."""
+    content = read_bytes(root / COMMIT / f"a{number}")
+    return content is not None and holds(read_bytes(root / row["path"]) or b"", content)
+
+
+def holds(content: bytes, piece: bytes) -> bool:
+    """Whether some lines stand in a file, whatever its line terminators have become."""
+    return piece.replace(b"\r\n", b"\n") in content.replace(b"\r\n", b"\n")
 
 
 def add_lines(path: Path, content: bytes) -> None:
@@ -373,7 +433,7 @@ def append_all(root: Path, manifest: Mapping[str, Any]) -> None:
             if size >= offset and content.startswith(there) and size == offset + len(there):
                 os.lseek(descriptor, offset + len(there), os.SEEK_SET)
                 write_all(descriptor, content[len(there) :])
-            elif content not in path.read_bytes():  # git merged it meanwhile: what is there stays there
+            elif not holds(path.read_bytes(), content):  # git merged it meanwhile: what is there stays there
                 ended = size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
                 os.lseek(descriptor, 0, os.SEEK_END)
                 write_all(descriptor, content if ended else b"\n" + content)
