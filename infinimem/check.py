@@ -300,9 +300,12 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
             survey.evidence.append(event_line("restore", survey.at, seq=str(seq)))
     missing = revision_lines(entry, records[seqs[0]], survey.at)
     known = any(one.seqs == entry.seqs for _, one in records[seqs[0]].entries)
-    if missing and (known or len(entry.seqs) == 1):
-        message = "the words were changed by hand; evidence lacks them" if known else f"evidence lacks seq {seqs[0]}"
-        survey.say(document.path, line, message, "edited" if known else "no-evidence", fixable=True)
+    if missing:
+        message = f"evidence lacks seq {seqs[0]}"
+        if known or len(entry.seqs) > 1:
+            message = "the words were changed by hand; evidence lacks them"
+        edited = known or len(entry.seqs) > 1
+        survey.say(document.path, line, message, "edited" if edited else "no-evidence", fixable=True)
         survey.evidence += missing
 
 

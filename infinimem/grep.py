@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ def grep(root: Path, paths: Iterable[str], pattern: Any, *, context: int = 0, li
     `limit` 0 means all of them.
     """
     found = _matches(root, paths, pattern, context)
-    return itertools.islice(found, limit) if limit else found
+    return itertools.islice(found, min(limit, sys.maxsize)) if limit else found
 
 
 def _matches(root: Path, paths: Iterable[str], pattern: Any, context: int) -> Iterator[Match]:

@@ -185,7 +185,7 @@ def resolve_topic(root: Path, name: str, catalog: Callable[[], Sequence[CatalogR
         if row.guest:
             continue
         # cheap first: only a document whose bytes name the old id is parsed
-        if topic.encode() in read_if_there(root / row.path):
+        if topic.encode("utf-8", "surrogatepass") in read_if_there(root / row.path):
             document = read_file(root, row.path).document
             if topic in aux_list(document, "former_ids") or topic in aux_list(document, "merged_from"):
                 return row.topic

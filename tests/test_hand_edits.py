@@ -680,3 +680,35 @@ def test_a_repeated_key_with_other_words_says_so(library: Library) -> None:
     assert library.write_all("quite different", key="k").differs is True
     library.flush()
     assert library.write_all(["one\nand more", "two"], key="k").differs is False
+
+
+def test_an_entry_copied_into_a_topic_by_hand_has_its_evidence(library: Library) -> None:
+    library.write("one")
+    library.flush(plan=into("numbers", 1))
+    library.write("two")
+    line = next(line for line in (library.root / "CURRENT.md").read_text().splitlines() if line.endswith("> two"))
+    append_line(library.root / "topics" / "numbers.md", line)
+    library.flush()
+    assert_conserved(library.root, {1, 2})
+
+
+def test_lines_joined_by_hand_reach_evidence(library: Library) -> None:
+    library.write(["Ana has a dog.", "Ana has a cat."])
+    library.flush(plan=into("ana", 1, 2))
+    path = library.root / "topics" / "ana.md"
+    kept = "".join(line for line in path.read_text().splitlines(True) if "Ana has" not in line)
+    path.write_text(kept + "- <seq=1-2> Ana has a dog called Rex and a cat called Mitzi.\n")
+    library.check(fix=True)
+    assert not library.check()
+    path.write_text(kept)
+    library.check(fix=True)
+    assert "called Rex" in everything(library)
+    assert not library.check()
+
+
+def test_odd_names_and_numbers_end_in_one_line(library: Library) -> None:
+    library.write("one")
+    with pytest.raises(UnknownTopic):
+        library.read("\udcff")
+    assert len(library.grep("one", limit=10**30)) == 1
+    assert len(library.search("one", 10**30)) == 1

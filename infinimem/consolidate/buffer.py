@@ -65,6 +65,7 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
     notes: list[str] = []
     taken: set[int] = set()
     recorded: set[int] = set()
+    bare: list[Entry] = []
     notes += lost_entries(root, document, index)
     for entry in document.entries:
         if taken.intersection(entry.seqs):
@@ -91,12 +92,14 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
             entries[entry.seq] = entry
         elif held.text == entry.text:
             again.append(entry)
+            if not index.fate(entry.seq):
+                bare.append(entry)
         else:
             notes.append(
                 f"{BUFFER}:{entry.span.start + 1}: seq {entry.seq} is also {held.path}:{held.line} with other words; "
                 "it stays. `infinimem check --fix` renumbers it"
             )
-    return Buffer(document, entries, tuple(again), tuple(notes), frozenset(recorded))
+    return Buffer(document, entries, tuple(again), tuple(notes), frozenset(recorded), tuple(bare))
 
 
 def lost_entries(root: Path, document: Document, index: Finder) -> list[str]:

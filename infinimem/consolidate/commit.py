@@ -114,7 +114,9 @@ def finish_documents(run: Run) -> Finished:
     gone = {*run.desk.placed, *(step.seq for step in run.desk.retired)} - left
     consumed = tuple(entry for entry in run.buffer.entries.values() if set(entry.seqs) <= gone)
     removed = tuple(topic for topic in run.desk.removed if topic in run.originals)
-    lines = first_words(run, consumed)
+    # a person copied it into a topic before it was ever flushed
+    lines = [line for entry in run.buffer.bare for line in entry_lines(entry.signature, entry.text)]
+    lines += first_words(run, consumed)
     lines += revisions(run)
     lines += [line for entry in joined_lines(run) for line in revision_lines(entry, Record(entry.seq, (), ()), run.now)]
     lines += [retire_line([step.seq], step.by, step.why, run.now) for step in run.desk.retired]

@@ -117,6 +117,7 @@ class Buffer:
     again: tuple[Entry, ...] = ()
     notes: tuple[str, ...] = ()
     recorded: frozenset[int] = frozenset()
+    bare: tuple[Entry, ...] = ()
 
     @property
     def whole(self) -> frozenset[tuple[int, ...]]:
