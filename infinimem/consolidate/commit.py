@@ -31,7 +31,7 @@ def conclude(run: Run, index: Finder, *, dry_run: bool) -> Report:
     stale_seqs: set[int] = set()
     stale_topics: dict[str, str] = {}
     for _ in range(ATTEMPTS):
-        finished = finish_documents(run)
+        finished = finish_documents(run, index)
         if dry_run:
             return report_of(run, finished, diff=diff_of(run, finished))
         try:
@@ -98,7 +98,7 @@ class Finished:
     evidence: tuple[str, ...]
 
 
-def finish_documents(run: Run) -> Finished:
+def finish_documents(run: Run, index: Finder) -> Finished:
     """Bring summary, token count and log of every touched document up to date; collect evidence."""
     documents: dict[str, Document] = {}
     for topic, ops in run.desk.touched.items():
@@ -116,8 +116,8 @@ def finish_documents(run: Run) -> Finished:
     removed = tuple(topic for topic in run.desk.removed if topic in run.originals)
     # a person copied it into a topic before it was ever flushed
     lines = [line for entry in run.buffer.bare for line in entry_lines(entry.signature, entry.text)]
-    lines += first_words(run, consumed)
-    lines += revisions(run)
+    lines += first_words(run, consumed, index)
+    lines += revisions(run, index)
     lines += [line for entry in joined_lines(run) for line in revision_lines(entry, Record(entry.seq, (), ()), run.now)]
     lines += [retire_line([step.seq], step.by, step.why, run.now) for step in run.desk.retired]
     return Finished(documents, removed, consumed, tuple(lines))
@@ -131,16 +131,19 @@ def extract(document: Document) -> str:
     return summary
 
 
-def first_words(run: Run, consumed: Sequence[Entry]) -> list[str]:
+def first_words(run: Run, consumed: Sequence[Entry], index: Finder) -> list[str]:
     """What evidence is to gain of entries that leave CURRENT: they, or what an edit after an undo changed."""
-    records = read_records(run.root, [entry.seq for entry in consumed if entry.seq in run.buffer.recorded])
-    lines: list[str] = []
-    for entry in consumed:
-        if entry.seq in records:
-            lines += revision_lines(entry, records[entry.seq], run.now)
-        else:
-            lines += entry_lines(entry.signature, entry.text)
-    return lines
+    known = [entry for entry in consumed if entry.seq in run.buffer.recorded]
+    fresh = [entry for entry in consumed if entry.seq not in run.buffer.recorded]
+    lines = [line for entry in fresh for line in entry_lines(entry.signature, entry.text)]
+    return [*lines, *new_words(run, known, index)]
+
+
+def new_words(run: Run, entries: Sequence[Entry], index: Finder) -> list[str]:
+    """What evidence lacks of lines that it knows. Only for those whose words changed is evidence itself read."""
+    changed = [entry for entry in entries if list(index.words(entry.seq))[-1:] != [entry.text]]
+    records = read_records(run.root, [entry.seq for entry in changed])
+    return [line for entry in changed for line in revision_lines(entry, records[entry.seq], run.now)]
 
 
 def joined_lines(run: Run) -> list[Entry]:
@@ -154,15 +157,14 @@ def joined_lines(run: Run) -> list[Entry]:
     ]
 
 
-def revisions(run: Run) -> list[str]:
+def revisions(run: Run, index: Finder) -> list[str]:
     """Words that a person changed in a line that this run moves or retires: evidence notes them first."""
     moved: list[Entry] = []
     for topic, document in run.originals.items():
         after = run.desk.documents.get(topic)
         kept = {entry.seqs for entry in after.entries} if after is not None else set()
         moved += [entry for entry in document.entries if entry.seqs not in kept]
-    records = read_records(run.root, [seq for entry in moved for seq in entry.seqs])
-    return [line for entry in moved for line in revision_lines(entry, records[entry.seq], run.now)]
+    return new_words(run, moved, index)
 
 
 def revision_lines(entry: Entry, record: Record, at: str) -> tuple[str, ...]:
