@@ -145,8 +145,6 @@ def duration(seconds: float) -> str:
     """`0.3 s`, `42 s`, `12 min`, `3 h`, `5 days`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    for size, name in ((86400, "day"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            number = int(seconds // size)
-            return f"{number} {name}{'s' if name == 'day' and number > 1 else ''}"
-    return f"{int(seconds)} s"
+    from infinimem.consolidate.due import readable_age
+
+    return readable_age(seconds)

@@ -63,8 +63,7 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
     if returning:
         changes.append(Change(BUFFER, file.digest, render(longer)))
     seqs = seqs_of(returning)
-    restored = set(parse_seqs(record["about"].get("retired", "")))
-    older = sorted(seq for seq in restored - set(seqs) if any(seq in state.old_seqs for state in back))
+    older = sorted(seq for seq in own - set(seqs) if any(seq in state.old_seqs for state in back))
     report = Report(
         flushed=bool(changes),
         outcomes=tuple(Outcome(Summarise(state.topic, ""), "skipped", why_left(state)) for state in skipped),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infinimem.model import Create, Document, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
@@ -249,8 +248,3 @@ def bad_summary(step: Summarise, desk: Desk) -> str:
     sources += [value for entry in document.entries for _, value in entry.signature.fields]
     sources += [name for block in document.blocks for name in block.headings]
     return ungrounded(step.text, sources, exact=False)
-
-
-def settings_gates(settings: Mapping[str, float]) -> Gates:
-    """The gates as configured."""
-    return Gates(*(settings.get(f"gate.{kind}", GATE) for kind in ("supersede", "join", "split", "merge")))

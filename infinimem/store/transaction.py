@@ -466,8 +466,3 @@ def read_undo(root: Path) -> tuple[str, dict[str, Any]]:
             continue
         return name, record
     return "", {}
-
-
-def drop_undo(root: Path, name: str) -> None:
-    """Remove an undo record that has served."""
-    shutil.rmtree(root / UNDO / name, ignore_errors=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from infinimem.model import CURRENT, Block, Document, Entry, Header, Signature, Span, Unit, topic_of
+from infinimem.model import Block, Document, Entry, Signature, Span, Unit, topic_of
 from infinimem.text.header import parse_header, unresolved
 from infinimem.text.lines import (
     BLANK,
@@ -318,13 +318,3 @@ def edit(document: Document, edits: Iterable[tuple[Span, Sequence[str]]]) -> Doc
             lines[span.start - 1] += ending
         lines[span.start : span.stop] = new
     return parse_lines(document.path, tuple(lines))
-
-
-def empty_document(path: str) -> Document:
-    """A document with no lines."""
-    return Document(path, (), Header(), (Block((), 0, Span(0, 0)),))
-
-
-def is_buffer(document: Document) -> bool:
-    """Whether this is CURRENT."""
-    return document.id == CURRENT

@@ -27,7 +27,6 @@ from infinimem.cli.commands import COMMANDS, build
 from infinimem.cli.demo import sample_library
 from infinimem.cli.schemas import ABOUT, schema_of
 from infinimem.cli.show import cut, wrap
-from infinimem.errors import BadInput
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.md"))
 PROGRAM = Path(sys.executable).parent
@@ -148,19 +147,10 @@ def test_every_help_has_examples_that_run(name: str, memory: Path, capsys: pytes
     text = help_of(name, capsys)
     examples = [line.strip()[2:] for line in text.splitlines() if line.strip().startswith("$ ")]
     assert examples, text
-    if name == "demo" and not has_sample():
-        pytest.skip("the sample library is not made yet")
     for example in examples:
         assert f"infinimem {name}" in example
         printed, code = shell(example, memory, memory.parent)
         assert code == 0, f"$ {example}\n{printed}"
-
-
-def has_sample() -> bool:
-    try:
-        return bool(sample_library())
-    except BadInput:
-        return False
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -585,7 +575,6 @@ def test_text_is_wrapped_to_the_room(text: str, room: int, lines: list[str]) -> 
 # The demo
 
 
-@pytest.mark.skipif(not has_sample(), reason="the sample library is not made yet")
 def test_the_demo_runs_every_command_for_real(tmp_path: Path) -> None:
     before = sorted(sample_library().rglob("*"))
     printed, code = shell("infinimem demo", tmp_path, TMPDIR=str(tmp_path))
