@@ -30,6 +30,7 @@ class Setting:
     about: str
     in_library: bool = True
     choices: tuple[str, ...] = ()
+    variable: str = ""
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -47,8 +48,35 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gate.join", 0.9, "share", "least confidence to join entries into one line"),
     Setting("gate.split", 0.9, "share", "least confidence to split a document"),  # All-Mem
     Setting("gate.merge", 0.9, "share", "least confidence to merge documents"),  # All-Mem
+    Setting(
+        "on_failure",
+        "lexical",
+        "choice",
+        "what the model could not plan: planned without, or kept in CURRENT",
+        choices=("lexical", "keep"),
+    ),
+    Setting(
+        "model.name",
+        "",
+        "text",
+        "the model to ask; with neither this nor model.url none is used",
+        in_library=False,
+        variable="INFINIMEM_MODEL",
+    ),
+    Setting("model.url", "", "text", "an OpenAI-compatible server", in_library=False, variable="OPENAI_BASE_URL"),
+    Setting("model.timeout", 60.0, "duration", "a call that takes longer has failed", in_library=False),
+    Setting("model.deadline", 600.0, "duration", "all calls of one command together", in_library=False),
+    Setting("model.context", 8192, "count", "tokens that the model reads at once, prompt and reply", in_library=False),
+    Setting("model.price_in", 0.0, "number", "price of a million tokens sent", in_library=False),
+    Setting("model.price_out", 0.0, "number", "price of a million tokens received", in_library=False),
+    Setting("budget.tokens", 0, "size", "tokens that one command may spend; 0: no limit", in_library=False),
     Setting("language", "english", "language", "stems and stop words of Latin-script text"),
     Setting("ask.k", 8, "count", "pieces of evidence that `ask` shows"),
+    Setting(
+        "ask.reader", "auto", "choice", "who reads for `ask`", choices=("auto", "agentic", "hybrid", "summary", "bm25")
+    ),
+    Setting("ask.rounds", 7, "count", "rounds of tool calls that the agentic reader may take"),  # Infini Memory 4.1
+    Setting("ask.tokens", 3000, "count", "tokens of evidence that an answer is written from"),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
@@ -94,10 +122,10 @@ def load_settings(library: Path | None = None, flags: Mapping[str, Value] | None
         take_file(library / "infinimem.yaml", values, origins, from_library=True)
     take_file(user_config(), values, origins, from_library=False)
     for setting in SETTINGS:
-        variable = "INFINIMEM_" + setting.name.upper().replace(".", "_")
-        if os.environ.get(variable):
-            values[setting.name] = value_of(setting, os.environ[variable], f"${variable}")
-            origins[setting.name] = f"${variable}"
+        for variable in (setting.variable, "INFINIMEM_" + setting.name.upper().replace(".", "_")):
+            if variable and os.environ.get(variable):
+                values[setting.name] = value_of(setting, os.environ[variable], f"${variable}")
+                origins[setting.name] = f"${variable}"
     for name, value in (flags or {}).items():
         values[name] = value_of(BY_NAME[name], value, f"--{name.replace('.', '-')}")
         origins[name] = "flag"
@@ -168,6 +196,12 @@ def value_of(setting: Setting, value: Any, where: str) -> Value:
     text = str(value).strip()
     if setting.kind == "count" and not isinstance(value, bool) and re.fullmatch(r"[\d_]+", text) and int(text) > 0:
         return int(text)
+    if setting.kind == "size" and not isinstance(value, bool) and re.fullmatch(r"[\d_]+", text):
+        return int(text)
+    if setting.kind == "number" and not isinstance(value, bool) and re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    if setting.kind == "text" and "\n" not in text:
+        return text
     if setting.kind == "share" and not isinstance(value, bool):
         try:
             share = float(text)
@@ -185,6 +219,9 @@ def value_of(setting: Setting, value: Any, where: str) -> Value:
         return text.lower()
     wanted = {
         "count": "a whole number above 0",
+        "size": "a whole number",
+        "number": "a number such as 0.25",
+        "text": "one line of text",
         "share": "a number from 0 to 1",
         "duration": "a time such as 90s, 30m, 1h or 2d",
         "choice": "one of " + ", ".join(setting.choices),

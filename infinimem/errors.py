@@ -13,6 +13,7 @@ InfinimemError                1   never raised itself
 │   ├── Unreadable            3   a file that cannot be understood is never rewritten
 │   └── StorageFailed         3   the disk refused (full, read-only, permissions); nothing was written
 ├── ModelFailed               4   the model failed; nothing is lost
+│   └── BudgetSpent           4   the next call would exceed `budget.tokens` or the command's time
 └── Interrupted             130   state before or after, never between
 
 A message says what, where (`file:line`), and what to do next, on one line.
@@ -80,6 +81,10 @@ class ModelFailed(InfinimemError):
     """The model could not be reached or did not answer usefully; nothing is lost."""
 
     exit_code = 4
+
+
+class BudgetSpent(ModelFailed):
+    """The next call would exceed the budget of tokens, or the time that the command may take."""
 
 
 class Interrupted(InfinimemError):
