@@ -178,6 +178,10 @@ class IndexFinder:
         """Topics whose entries are most like a text."""
         return self.index.similar(text, k)
 
+    def like(self, text: str, k: int) -> Sequence[Unit]:
+        """The visible entries that share most with a text."""
+        return self.index.like(text, k)
+
     def holding(self, term: str) -> int:
         """How many visible units hold a term."""
         return self.index.holding(term)

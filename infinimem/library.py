@@ -166,8 +166,8 @@ class Library:
         from infinimem.consolidate.run import together
         from infinimem.plan.paper import parse_plan
 
-        if planner not in ("auto", "lexical"):
-            raise BadInput(f"there is no planner {planner!r}; use auto or lexical")
+        if planner not in ("auto", "lexical", "model"):
+            raise BadInput(f"there is no planner {planner!r}; use auto, lexical or model")
         if isinstance(plan, str | Path):
             try:
                 text = sys.stdin.read() if str(plan) == "-" else Path(plan).read_text("utf-8")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from infinimem.config import Settings
 from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable, sign_buffer
@@ -31,6 +32,9 @@ from infinimem.text.document import entry_lines
 from infinimem.text.signature import render_seqs
 from infinimem.text.tokens import estimate
 
+if TYPE_CHECKING:
+    from infinimem.consolidate.thinking import Thinker
+
 PORTION = 500
 """Entries that one transaction takes: a larger buffer goes in several, each seeing the topics of those before."""
 
@@ -42,6 +46,7 @@ def flush(
     now: datetime,
     *,
     plan: Plan | None = None,
+    thinker: Thinker | None = None,
     dry_run: bool = False,
     if_due: bool = False,
     rewrite: bool = True,
@@ -49,7 +54,7 @@ def flush(
     merging: bool = True,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Report:
-    """Consolidate CURRENT. With `plan`, its steps are carried out instead of a planner's.
+    """Consolidate CURRENT. With `plan`, its steps are carried out instead of a planner's; a `thinker` is the planner.
 
     Raises `NeedsAttention` when CURRENT itself cannot be understood; whatever concerns only one document
     is skipped and said in the report.
@@ -81,7 +86,13 @@ def flush(
             more = len(buffer.entries) - PORTION
             buffer = replace(buffer, entries=dict(list(buffer.entries.items())[:PORTION]))
         run = begin(root, buffer, settings, at)
-        if plan is None:
+        if plan is None and thinker is not None:
+            from infinimem.consolidate.model_passes import plan_by_model
+
+            plan_by_model(
+                run, index, settings, thinker, rewrite=rewrite, splitting=splitting, merging=merging, progress=progress
+            )
+        elif plan is None:
             plan_lexically(run, index, settings, rewrite, splitting, merging, progress)
         else:
             carry_out(run, plan.steps, index)
@@ -89,6 +100,8 @@ def flush(
         if not dry_run:
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)
+        if thinker is not None:
+            report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
         return replace(report, reason=reason, more=more, seconds=clock_time.monotonic() - started)
 
 

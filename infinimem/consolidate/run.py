@@ -23,6 +23,7 @@ from infinimem.model import (
     Step,
     Summarise,
     Unit,
+    Usage,
     path_of,
 )
 from infinimem.plan import rules
@@ -38,6 +39,10 @@ class Finder(Protocol):
 
     def similar(self, text: str, k: int) -> Sequence[tuple[str, float, Sequence[Unit]]]:
         """Topics whose entries are most like a text, best first."""
+        ...
+
+    def like(self, text: str, k: int) -> Sequence[Unit]:
+        """The visible entries, CURRENT's among them, that share most with a text, best first."""
         ...
 
     def holding(self, term: str) -> int:
@@ -96,6 +101,9 @@ class Report:
     diff: str = ""
     plan: Plan = field(default_factory=lambda: Plan(()))
     seconds: float = 0.0
+    planner: str = "lexical"
+    failures: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:
@@ -104,7 +112,9 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0, or 5 when something was skipped or stayed behind (`notes` say what)."""
+        """0; 4 when the model failed at a step (`failures`); 5 when something was skipped or stayed (`notes`)."""
+        if self.failures:
+            return 4
         return 5 if self.skipped or self.notes else 0
 
 
@@ -185,6 +195,18 @@ def together(first: Report, second: Report) -> Report:
         notes=tuple(dict.fromkeys([*first.notes, *second.notes])),
         plan=Plan((*first.plan.steps, *second.plan.steps), (*first.plan.seqs, *second.plan.seqs), first.plan.digest),
         seconds=first.seconds + second.seconds,
+        failures=tuple(dict.fromkeys([*first.failures, *second.failures])),
+        usage=plus(first.usage, second.usage),
+    )
+
+
+def plus(one: Usage, other: Usage) -> Usage:
+    """What two costs come to."""
+    return Usage(
+        one.calls + other.calls,
+        one.tokens_in + other.tokens_in,
+        one.tokens_out + other.tokens_out,
+        one.seconds + other.seconds,
     )
 
 

@@ -284,6 +284,10 @@ class Index:
         """The topics whose entries share most with a text, best first; neither CURRENT nor guests."""
         return self._mended(lambda: self._similar(text, k))
 
+    def like(self, text: str, k: int = 10) -> list[Unit]:
+        """The visible entries, CURRENT's among them, that share most with a text, best first."""
+        return self._mended(lambda: self._like(text, k))
+
     def missing(self, query: str) -> bool:
         """Whether none of the words that a question asks about occurs in anything visible."""
         asked = words.content_words(query, self.language) or words.query_words(query, self.language)
@@ -396,7 +400,8 @@ class Index:
         told = [unit for unit in self.evidence(int(by)) if unit.text]
         return self.locate(int(by)) or next(reversed(told), None)
 
-    def _similar(self, text: str, k: int) -> list[TopicMatch]:
+    def _telling(self, text: str) -> list[str]:
+        """The terms that tell a text from others, at most `_TELLING`, the most telling first."""
         from infinimem.search.rank import idf
 
         counts: dict[str, int] = {}
@@ -404,13 +409,25 @@ class Index:
             counts[term] = counts.get(term, 0) + 1
         units = self._units
         weighed = {term: count * idf(units, self._holding(term)) for term, count in counts.items()}
-        telling = sorted((term for term in weighed if weighed[term]), key=lambda term: (-weighed[term], term))
+        found = sorted((term for term in weighed if weighed[term]), key=lambda term: (-weighed[term], term))
+        return found[:_TELLING]
+
+    def _like(self, text: str, k: int) -> list[Unit]:
+        telling = self._telling(text)
+        if not telling:
+            return []
+        matches = [match for shelf in self._shelves for match in shelf.match_visible(telling, "", 2 * k + 8)]
+        units = (record.unit for _, record in sorted(matches, key=_by_score))
+        return [unit for unit in units if unit.seqs][:k]
+
+    def _similar(self, text: str, k: int) -> list[TopicMatch]:
+        telling = self._telling(text)
         if not telling:
             return []
         matches = [
             match
             for shelf in self._shelves
-            for match in shelf.match_topics(telling[:_TELLING], path_of(CURRENT), max(DEPTH // 2, 25 * k))
+            for match in shelf.match_visible(telling, path_of(CURRENT), max(DEPTH // 2, 25 * k))
         ]
         rows = self._whole_rows()
         topics: dict[str, list[tuple[float, Unit]]] = {}

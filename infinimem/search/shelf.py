@@ -81,12 +81,11 @@ class Shelf:
         found = self._searcher.search(self._unmasked(clauses), depth, count=False)
         return [(score, restore(*self._stored(address))) for score, address in found.hits]
 
-    def match_topics(self, terms: Sequence[str], without: str, depth: int) -> list[tuple[float, Record]]:
-        """As `match`, over everything visible but one path."""
-        clauses = [
-            (Occur.Must, self._any(terms, ("words", "above"))),
-            (Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))),
-        ]
+    def match_visible(self, terms: Sequence[str], without: str, depth: int) -> list[tuple[float, Record]]:
+        """As `match`, over everything visible but one path ("" = none is left out)."""
+        clauses = [(Occur.Must, self._any(terms, ("words", "above")))]
+        if without:
+            clauses.append((Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))))
         found = self._searcher.search(self._unmasked(clauses), depth, count=False)
         return [(score, restore(*self._stored(address))) for score, address in found.hits]
 

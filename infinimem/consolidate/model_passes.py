@@ -1,0 +1,606 @@
+"""The model's plan, pass by pass. The model names entries and says what becomes of them; everything else is rule.
+
+Each pass asks, reads, and takes steps like any planner's. What the model cannot or may not do is planned without
+it, or with `on_failure: keep` stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from infinimem.config import Settings
+from infinimem.consolidate.passes import (
+    CANDIDATES,
+    changeable,
+    expire,
+    expire_in_topics,
+    place_notes,
+    route_block,
+    split_large,
+    supersede_in_buffer,
+    supersede_in_topics,
+)
+from infinimem.consolidate.replies import (
+    NEW,
+    REWRITE,
+    SPLIT,
+    UPDATE,
+    Block,
+    Draft,
+    Joined,
+    Move,
+    Pair,
+    Reading,
+    Route,
+    label,
+    merge_schema,
+    read_changes,
+    read_draft,
+    read_merges,
+    read_moves,
+    read_routes,
+    read_summaries,
+    route_schema,
+    summary_schema,
+)
+from infinimem.consolidate.run import Finder, Run, prepare, seqs_of
+from infinimem.consolidate.thinking import Thinker, data, entry_line, portions
+from infinimem.consolidate.words import Likeness
+from infinimem.model import (
+    Create,
+    Document,
+    Entry,
+    Extend,
+    Join,
+    Merge,
+    Outcome,
+    Part,
+    Retire,
+    Signature,
+    Split,
+    Summarise,
+    Unit,
+)
+from infinimem.plan import lexical, rules
+from infinimem.plan.desk import is_pinned
+from infinimem.text.document import title_of
+from infinimem.text.tokens import estimate
+
+Progress = Callable[[str, int, int], None]
+
+TOPICS_SHOWN = 16
+"""Pages that a route may choose from, beside those made in this run: a small model loses its way among more."""
+BLOCKS_ASKED = 16
+"""Blocks that one call routes."""
+DIGEST = 240
+"""Characters of a block by which it is routed."""
+SUMMARY_SHOWN = 160
+OLD_ONES = 3
+"""Older entries that a new one is held against."""
+ALIKE = 0.35
+"""Share of the rarer words of the shorter entry from which an older one may be what the newer replaces."""
+STRANGE_SHOWN = 20
+SUMMARY_REPLY = 110
+"""Tokens of one summary as JSON."""
+
+
+@dataclass(slots=True)
+class Planning:
+    """What every pass needs."""
+
+    run: Run
+    index: Finder
+    settings: Settings
+    thinker: Thinker
+    taken: set[str]
+    progress: Progress
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what the model could not plan stays where it is."""
+        return self.settings.text("on_failure") == "keep"
+
+
+def plan_by_model(
+    run: Run,
+    index: Finder,
+    settings: Settings,
+    thinker: Thinker,
+    *,
+    rewrite: bool,
+    splitting: bool,
+    merging: bool,
+    progress: Progress,
+) -> None:
+    """All passes with a model, each on the result of the one before."""
+    plan = Planning(run, index, settings, thinker, set(index.topics()), progress)
+    if rewrite:
+        for step in lexical.duplicates(list(run.desk.waiting.values())):
+            run.take(step)
+    supersede_in_buffer(run)
+    expire(run)
+    waiting = list(run.desk.waiting.values())
+    lines = [entry_line(entry) for entry in waiting]
+    per_line = 12  # tokens of the reply: a seq, and its share of block and heading
+    parts = portions(lines, thinker.room("rewrite", 400), per_line)
+    for number, part in enumerate(parts):
+        progress("rewrite", number, len(parts))
+        entries = [waiting[at] for at in part]
+        draft = rewrite_part(plan, entries, [lines[at] for at in part])
+        if draft is None:
+            without_model(plan, entries)
+            continue
+        blocks = carry_out_draft(plan, draft, rewrite=rewrite)
+        for first in range(0, len(blocks), BLOCKS_ASKED):
+            progress("route", number, len(parts))
+            route_blocks(plan, blocks[first : first + BLOCKS_ASKED])
+    progress("update", 0, 1)
+    supersede_in_topics(run, index)
+    update(plan)
+    expire_in_topics(run, index)
+    if splitting:
+        progress("split", 0, 1)
+        split(plan)
+    if merging:
+        progress("merge", 0, 1)
+        merge(plan)
+    progress("summary", 0, 1)
+    summarise(plan)
+
+
+# rewrite
+
+
+def rewrite_part(plan: Planning, entries: Sequence[Entry], lines: Sequence[str]) -> Draft | None:
+    """The part of the buffer in blocks, as the model groups it."""
+    known = {seq: entry.seq for entry in entries for seq in entry.seqs}
+    return plan.thinker.ask(
+        "rewrite",
+        {"entries": data(lines)},
+        REWRITE,
+        lambda value: read_draft(value, known),
+        reply_tokens=400 + 12 * len(entries),
+        likely=lambda: likely_draft(entries),
+    )
+
+
+def likely_draft(entries: Sequence[Entry]) -> dict[str, object]:
+    """A reply such as a model may give: for an estimate."""
+    talks, notes = lexical.part(list(entries))
+    blocks = [*talks, *([note] for note in notes)]
+    rows = [{"topic": "some subject", "heading": "a side of it", "seqs": [e.seq for e in block]} for block in blocks]
+    return {"blocks": rows, "duplicates": [], "corrections": [], "joins": []}
+
+
+def without_model(plan: Planning, entries: Sequence[Entry]) -> None:
+    """What the model could not sort: the lexical planner does, or it stays in CURRENT."""
+    if plan.keeps:
+        return
+    waiting = [entry for entry in entries if plan.run.desk.waiting.get(entry.seq) is entry]
+    talks, notes = lexical.part(waiting)
+    for block in talks:
+        route_block(plan.run, block, plan.index, plan.taken, plan.settings)
+    place_notes(plan.run, notes, plan.index, plan.taken, plan.settings)
+
+
+def carry_out_draft(plan: Planning, draft: Draft, *, rewrite: bool) -> list[Block]:
+    """Retire and join what the draft says; give the blocks of what is still waiting."""
+    run = plan.run
+    if draft.strange:
+        step = Extend("", "", draft.strange[:STRANGE_SHOWN])
+        run.outcomes.append(Outcome(step, "skipped", "the model named entries that are not in the buffer"))
+    if rewrite:
+        for pair in draft.pairs:
+            take_pair(plan, pair)
+        for join in draft.joins:
+            take_join(run, join, draft.blocks)
+    blocks = []
+    for block in draft.blocks:
+        seqs = tuple(seq for seq in block.seqs if seq in run.desk.waiting)
+        if seqs:
+            blocks.append(Block(block.topic, block.heading, seqs))
+    return blocks
+
+
+def take_pair(plan: Planning, pair: Pair) -> None:
+    """Retire what another entry replaces or repeats, if a rule does not forbid it."""
+    run = plan.run
+    if pair.relation == "repeats":
+        step = Retire(pair.new, pair.old, "duplicate", pair.conf)
+    else:
+        step = Retire(pair.old, pair.new, "superseded", pair.conf)
+    if any(gone.seq == step.seq for gone in run.desk.retired):
+        run.outcomes.append(Outcome(step, "no-op", f"{step.seq} is retired already"))
+        return
+    prepare(run, step, plan.index)
+    run.take(step)
+
+
+def take_join(run: Run, join: Joined, blocks: Sequence[Block]) -> None:
+    """Make one line of several waiting entries of one block."""
+    step = Join(join.seqs, join.text.strip(), join.conf)
+    if any(gone.seq in join.seqs for gone in run.desk.retired):
+        run.outcomes.append(Outcome(step, "skipped", "one of them has just been retired"))
+    elif not any(set(join.seqs) <= set(block.seqs) for block in blocks):
+        run.outcomes.append(Outcome(step, "skipped", "joins entries of different blocks"))
+    else:
+        run.take(step)
+
+
+# route
+
+
+def route_blocks(plan: Planning, blocks: Sequence[Block]) -> None:
+    """Put each block into the document that the model names, or into a new one."""
+    run = plan.run
+    contents = [[run.desk.waiting[seq] for seq in block.seqs] for block in blocks]
+    topics = routable(plan, contents)
+    rows = [topic_row(run.desk.documents[topic]) for topic in topics]
+    digests = [
+        digest(number, block, held) for number, (block, held) in enumerate(zip(blocks, contents, strict=True), 1)
+    ]
+    routes = plan.thinker.ask(
+        "route",
+        {"topics": data(rows), "blocks": data(digests)},
+        route_schema(topics),
+        lambda value: read_routes(value, len(blocks), topics),
+        reply_tokens=200 + 45 * len(blocks),
+        likely=lambda: {
+            "routes": [
+                {"block": number, "topic": NEW, "title": "some subject", "heading": "a side of it"}
+                for number in range(1, len(blocks) + 1)
+            ]
+        },
+    )
+    made: dict[str, str] = {}
+    for number, (block, held) in enumerate(zip(blocks, contents, strict=True), 1):
+        route = (routes or {}).get(number)
+        if route is None:
+            if routes is not None:
+                plan.thinker.failures.append(f"route: the model found no place for {block.topic or 'a block'!r}")
+            without_model(plan, held)
+            continue
+        topic = place_of(plan, route, block, made)
+        if topic:
+            run.take(Extend(topic, route.heading or ("" if route.topic == NEW else block.heading), block.seqs))
+
+
+def routable(plan: Planning, contents: Sequence[Sequence[Entry]]) -> list[str]:
+    """The topics that blocks may go to: those most like one of them, and those that this run has made."""
+    run = plan.run
+    best: dict[str, float] = {}
+    for held in contents:
+        text = "\n".join(entry.text for entry in held)
+        found = plan.index.similar(text, CANDIDATES)
+        top = found[0][1] if found else 1.0
+        for topic, score, _ in found:
+            best[topic] = max(best.get(topic, 0.0), score / top)
+    near = sorted(best, key=lambda topic: (-best[topic], topic))[:TOPICS_SHOWN]
+    run.load(near)
+    made = [topic for topic in run.desk.documents if topic not in run.originals][-TOPICS_SHOWN:]
+    return [
+        topic
+        for topic in dict.fromkeys([*sorted(near), *made])
+        if topic in run.desk.documents and changeable(run.desk.documents[topic])
+    ]
+
+
+def topic_row(document: Document) -> str:
+    """A page as a route sees it: `id: summary (headings)`."""
+    headings = [block.headings[-1] for block in document.blocks if block.level > 1][:8]
+    summary = str(document.header.fields.get("summary", "") or "") or title_of(document)
+    about = summary if len(summary) <= SUMMARY_SHOWN else f"{summary[:SUMMARY_SHOWN].rsplit(' ', 1)[0]} …"
+    return f"{document.id}: {about}" + (f" ({', '.join(dict.fromkeys(headings))})" if headings else "")
+
+
+def digest(number: int, block: Block, entries: Sequence[Entry]) -> str:
+    """A block as a route sees it."""
+    words = " / ".join(" ".join(entry.text.split()) for entry in entries)
+    cut = words if len(words) <= DIGEST else f"{words[:DIGEST].rsplit(' ', 1)[0]} …"
+    sources = ", ".join(dict.fromkeys(entry.source for entry in entries if entry.source))
+    return f"block {number}: {block.topic} / {block.heading} [{sources}]: {cut}"
+
+
+def place_of(plan: Planning, route: Route, block: Block, made: dict[str, str]) -> str:
+    """The topic that a route leads to, made if it is new; "" where it cannot be."""
+    if route.topic != NEW:
+        return route.topic
+    run = plan.run
+    held = [run.desk.waiting[seq] for seq in block.seqs]
+    title = route.title or block.topic or lexical.title_of(held, [])
+    known = made.get(title.casefold())
+    if known:
+        return known
+    topic = lexical.slug_of(title, plan.taken | set(run.desk.documents))
+    if run.take(Create(topic, title)).status != "executed":
+        return ""
+    plan.taken.add(topic)
+    made[title.casefold()] = topic
+    return topic
+
+
+# update
+
+
+def update(plan: Planning) -> None:
+    """Have the model judge, for every new entry, the older visible ones that it may replace, wherever they stand."""
+    asked = candidates_for_update(plan)
+    if not asked:
+        return
+    lines = {entry.seq: entry_line(entry, where=where) for pairs in asked for entry, where in pairs}
+    costs = [pair_cost(pairs, lines) for pairs in asked]
+    room = plan.thinker.room("update", 300)
+    batch: list[list[tuple[Entry, str]]] = []
+    used = 0
+    batches = []
+    for pairs, cost in zip(asked, costs, strict=True):
+        if batch and used + cost > room:
+            batches.append(batch)
+            batch, used = [], 0
+        batch.append(pairs)
+        used += cost
+    batches.append(batch)
+    for number, batch in enumerate(batches):
+        plan.progress("update", number, len(batches))
+        judge(plan, batch, lines)
+
+
+def pair_cost(pairs: Sequence[tuple[Entry, str]], lines: dict[int, str]) -> int:
+    """Tokens that a new entry and its older ones take."""
+    return sum(estimate(lines[entry.seq]) + 8 for entry, _ in pairs) + 10
+
+
+def candidates_for_update(plan: Planning) -> list[list[tuple[Entry, str]]]:
+    """For each new entry that may replace something: it, then the older ones, each with where it stands."""
+    run = plan.run
+    likeness = Likeness(plan.index, plan.settings.text("language"))
+    gone = {step.seq for step in run.desk.retired}
+    standing = {entry.seq: entry for document in run.desk.documents.values() for entry in document.entries}
+    asked = []
+    for entry in run.buffer.entries.values():
+        new = standing.get(entry.seq) or run.desk.waiting.get(entry.seq)
+        if new is None or entry.seq in gone:
+            continue
+        older = [
+            unit
+            for unit in plan.index.like(f"{entry.text} {entry.source}", 4 * OLD_ONES)
+            if max(unit.seqs) < entry.seq
+            and gone.isdisjoint(unit.seqs)
+            and unit.get("ns") == entry.signature.get("ns")
+            and likeness.of(entry.text, unit.text) >= ALIKE
+        ]
+        if older:
+            found = [(as_entry(unit), unit.topic) for unit in older[:OLD_ONES]]
+            asked.append([(new, new.topic), *found])
+    return asked
+
+
+def as_entry(unit: Unit) -> Entry:
+    """What the index knows of an entry, as one."""
+    return Entry(unit.topic, Signature(unit.seqs, unit.fields), unit.text)
+
+
+def judge(plan: Planning, batch: Sequence[Sequence[tuple[Entry, str]]], lines: dict[int, str]) -> None:
+    """Ask about one batch of pairs and take what the model is sure of."""
+    shown = sorted({entry.seq for pairs in batch for entry, _ in pairs})
+    rows = [f"{pairs[0][0].seq}: {', '.join(str(entry.seq) for entry, _ in pairs[1:])}" for pairs in batch]
+    asked = {(pairs[0][0].seq, entry.seq) for pairs in batch for entry, _ in pairs[1:]}
+    changes = plan.thinker.ask(
+        "update",
+        {"entries": data([lines[seq] for seq in shown]), "pairs": "\n".join(rows)},
+        UPDATE,
+        lambda value: read_changes(value, asked),
+        reply_tokens=300 + 25 * len(batch),
+        likely=lambda: {"changes": [{"new": 1, "old": 1, "relation": "replaces", "conf": 0.95}] * (len(batch) // 8)},
+    )
+    for pair in sorted(changes or (), key=lambda pair: (pair.new, pair.old)):
+        take_pair(plan, pair)
+
+
+# split
+
+
+def split(plan: Planning) -> None:
+    """Cut what has grown over the limit; where the model does not, the lexical planner or nobody."""
+    run = plan.run
+    limit = plan.settings.count("split.max_tokens")
+    pending = [topic for topic in run.desk.touched if topic in run.desk.documents]
+    while pending:
+        document = run.desk.documents[pending.pop(0)]
+        if not changeable(document) or body_tokens(document) <= limit:
+            continue
+        step = split_step(plan, document, limit)
+        if step is not None and run.take(step).status == "executed":
+            plan.taken.update(part.topic for part in step.parts)
+            pending += [part.topic for part in step.parts]
+    if not plan.keeps:  # what the model left too large
+        split_large(run, plan.taken, plan.settings)
+
+
+def body_tokens(document: Document) -> int:
+    """What a document costs without its front matter."""
+    return estimate("".join(document.lines[document.header.span.stop :]))
+
+
+def split_step(plan: Planning, document: Document, limit: int) -> Split | None:
+    """The split that the model proposes; None where it has none that is whole."""
+    entries = [entry for entry in document.entries if entry.seqs]
+    if len(entries) < 2:
+        return None
+    room = plan.thinker.room("split", 300 + 8 * len(entries))
+    longest = min(200, 4 * room // len(entries) - 48)
+    if longest < 40:
+        return None
+    known = {seq: entry.seq for entry in entries for seq in entry.seqs}
+    sizes = {entry.seq: estimate("".join(document.lines[entry.span.start : entry.span.stop])) for entry in entries}
+    lines = []
+    heading: tuple[str, ...] = ()
+    for entry in entries:
+        if entry.headings != heading and len(entry.headings) > 1:
+            lines.append(f"## {entry.headings[-1]}")
+        heading = entry.headings
+        lines.append(entry_line(entry, longest))
+    most = max(1, limit * len(entries) // max(1, sum(sizes.values())))
+
+    def read(value: object) -> Reading[tuple[list[Move], float]]:
+        reading = read_moves(value, known)
+        if reading.value is None:
+            return reading
+        gone = {seq for move in reading.value[0] for seq in move.seqs}
+        rest = sum(size for seq, size in sizes.items() if seq not in gone)
+        heavy = [move.title for move in reading.value[0] if sum(sizes[seq] for seq in move.seqs) > limit]
+        if rest > limit:
+            heavy.append(title_of(document))
+        if heavy:
+            return Reading(None, (f"still too long: {', '.join(heavy[:3])}",))
+        return reading
+
+    found = plan.thinker.ask(
+        "split",
+        {
+            "title": label(title_of(document)),
+            "entries": data(lines),
+            "count": str(len(entries)),
+            "most": str(most),
+            "least": str(max(2, len(entries) // 20)),
+        },
+        SPLIT,
+        read,
+        reply_tokens=300 + 8 * len(entries),
+        likely=lambda: {
+            "parts": [{"title": "some subject", "seqs": [entry.seq for entry in entries[len(entries) // 2 :]]}],
+            "conf": 0.95,
+        },
+    )
+    if found is None:
+        return None
+    moves, conf = found
+    gone = {seq for move in moves for seq in move.seqs}
+    used = plan.taken | set(plan.run.desk.documents)
+    parts = [Part(document.id, title_of(document), seqs_of(e for e in entries if e.seq not in gone))]
+    for move in moves:
+        topic = lexical.slug_of(move.title, used)
+        used.add(topic)
+        parts.append(Part(topic, move.title, seqs_of(e for e in entries if e.seq in move.seqs)))
+    return Split(document.id, tuple(parts), conf)
+
+
+# merge
+
+
+def merge(plan: Planning) -> None:
+    """Merge small documents that this run touched with what the model says shares their scope."""
+    run = plan.run
+    small = plan.settings.count("merge.max_tokens")
+    limit = plan.settings.count("split.max_tokens")
+    touched = [topic for topic in run.desk.touched if is_small(run, topic, small)]
+    if not touched:
+        return
+    near: dict[str, None] = {}
+    for topic in touched:
+        text = "\n".join(entry.text for entry in run.desk.documents[topic].entries)
+        near.update(dict.fromkeys(name for name, _, _ in plan.index.similar(text, 3)))
+    run.load(near)
+    topics = [topic for topic in dict.fromkeys([*touched, *near]) if is_small(run, topic, small)][: 2 * TOPICS_SHOWN]
+    if len(topics) < 2:
+        return
+    rows = [f"{topic} ({body_tokens(run.desk.documents[topic])}): {about(run, topic)}" for topic in topics]
+    merges = plan.thinker.ask(
+        "merge",
+        {"topics": data(rows), "limit": str(limit)},
+        merge_schema(topics),
+        lambda value: read_merges(value, topics),
+        reply_tokens=200 + 20 * len(topics),
+        likely=lambda: {"merges": [{"topics": topics[:2], "into": topics[0], "conf": 0.95}]},
+    )
+    for names, into, conf in merges or ():
+        step = Merge(names, into, title_of(run.desk.documents[into]), conf)
+        if sum(body_tokens(run.desk.documents[name]) for name in names) > limit:
+            run.outcomes.append(Outcome(step, "skipped", "together they would be too long"))
+        else:
+            run.take(step)
+
+
+def is_small(run: Run, topic: str, small: int) -> bool:
+    """Whether a document at hand is ours and under the size from which it stands alone."""
+    document = run.desk.documents.get(topic)
+    return document is not None and changeable(document) and bool(document.entries) and body_tokens(document) < small
+
+
+def about(run: Run, topic: str) -> str:
+    """A page's title and what is on it, for a merge."""
+    document = run.desk.documents[topic]
+    summary = str(document.header.fields.get("summary", "") or "")
+    if not summary or topic in run.desk.touched:
+        summary = lexical.summarise(title_of(document), document.entries)
+    return f"{label(title_of(document))}: {summary[:SUMMARY_SHOWN]}"
+
+
+# summary
+
+
+def summarise(plan: Planning) -> None:
+    """Have the model say in a line what is on each page that was touched; a rule sees that it invents nothing."""
+    run = plan.run
+    topics = [
+        topic
+        for topic in run.desk.touched
+        for document in [run.desk.documents.get(topic)]
+        if document is not None and changeable(document) and document.entries and not is_pinned(document)
+    ]
+    gone = {step.seq for step in run.desk.retired}
+    room = plan.thinker.room("summary", 200)
+    pages = [page(run, topic, gone, room // 2) for topic in topics]
+    for part in portions(pages, room, SUMMARY_REPLY):
+        plan.progress("summary", part.start, len(pages))
+        write_summaries(plan, [topics[at] for at in part], [pages[at] for at in part])
+
+
+def page(run: Run, topic: str, gone: set[int], room: int) -> str:
+    """A page as its summary is written from: the summary so far, and what this run changed."""
+    document = run.desk.documents[topic]
+    before = run.originals.get(topic)
+    old = {entry.seqs for entry in before.entries} if before is not None else set()
+    new = [entry for entry in document.entries if entry.seqs not in old]
+    left = [entry for entry in before.entries if gone.intersection(entry.seqs)] if before is not None else []
+    lines = [f"page {topic}: {label(title_of(document))}"]
+    summary = str(document.header.fields.get("summary", "") or "")
+    if summary:
+        lines.append(f"so far: {summary}")
+    lines += [f"gone: {entry_line(entry, 200)}" for entry in left]
+    used = sum(estimate(line) for line in lines)
+    for entry in new or document.entries:
+        line = entry_line(entry, 300)
+        used += estimate(line)
+        if used > room:
+            break
+        lines.append(line)
+    return data(lines)
+
+
+def write_summaries(plan: Planning, topics: Sequence[str], pages: Sequence[str]) -> None:
+    """Ask for some summaries; those that say what no entry says are asked for once more, then go."""
+    run = plan.run
+
+    def read(value: object) -> Reading[dict[str, str]]:
+        reading = read_summaries(value, topics)
+        bad = {
+            topic: why
+            for topic, text in (reading.value or {}).items()
+            for why in [rules.violation(Summarise(topic, text), run.desk)]
+            if why
+        }
+        complaints = [*reading.complaints, *(f"{topic}: {why}" for topic, why in list(bad.items())[:5])]
+        return Reading(reading.value, tuple(complaints))
+
+    found = plan.thinker.ask(
+        "summary",
+        {"pages": "\n\n".join(pages)},
+        summary_schema(topics),
+        read,
+        reply_tokens=200 + SUMMARY_REPLY * len(topics),
+        likely=lambda: {"summaries": [{"topic": topic, "text": "Something of this page. " * 6} for topic in topics]},
+    )
+    for topic, text in (found or {}).items():
+        run.take(Summarise(topic, text))
