@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
-from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
+from infinimem.model import CURRENT, Filter, Hit, Signature, Step, Usage, path_of
 from infinimem.store.buffer import Appended, Draft, append
 from infinimem.store.layout import create_library, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from infinimem.check import Finding
     from infinimem.config import Settings
     from infinimem.consolidate.run import Report
+    from infinimem.consolidate.thinking import Thinker
     from infinimem.grep import Match
+    from infinimem.llm.meter import Metered
+    from infinimem.llm.port import Model
     from infinimem.plan.paper import Plan
     from infinimem.reading import Page, Status, Trace
     from infinimem.search.index import CatalogRow, Index
@@ -43,24 +46,32 @@ def utc_now() -> datetime:
 class Library:
     """A memory folder. Open one with `Library.open`; all methods may be used by many processes at once."""
 
-    def __init__(self, root: Path, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, root: Path, clock: Callable[[], datetime] = utc_now, model: Model | None = None) -> None:
         self.root = root
         self.clock = clock
+        self._model = model
         self._index: Index | None = None
         self._settings: Settings | None = None
 
     @classmethod
-    def open(cls, path: str | Path, *, create: bool = False, clock: Callable[[], datetime] = utc_now) -> Library:
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        create: bool = False,
+        clock: Callable[[], datetime] = utc_now,
+        model: Model | None = None,
+    ) -> Library:
         """The library in a folder. With `create` it is made if missing, else `NoLibrary` is raised.
 
-        `clock` gives the current time as an aware datetime.
+        `clock` gives the current time as an aware datetime; `model` answers instead of the configured one.
         """
         root = Path(path).expanduser().absolute()
         if create:
             create_library(root)
         elif not is_library(root):
             raise NoLibrary(f"{root} is not a library; make it one with: infinimem init '{root}'")
-        return cls(root, clock)
+        return cls(root, clock, model)
 
     def __enter__(self) -> Library:
         return self
@@ -80,6 +91,14 @@ class Library:
 
             self._settings = load_settings(self.root)
         return self._settings
+
+    def model_for(self, command: str) -> Metered | None:
+        """The model that a command may ask, its calls bounded and noted; None when there is none."""
+        from infinimem.llm.connect import connect, metered
+
+        if self._model is not None:
+            return metered(self._model, self.settings, self.root, command, self.clock)
+        return connect(self.settings, self.root, command, self.clock)
 
     # write
 
@@ -155,9 +174,13 @@ class Library:
         rewrite: bool = True,
         split: bool = True,
         merge: bool = True,
+        estimate: bool = False,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Report:
         """Consolidate CURRENT into topic documents; one atomic transaction for every 500 entries.
+
+        `planner` is `model`, `lexical`, or `auto`: the model where one is configured. With `estimate` nothing is
+        asked or changed, and the report's `usage` says what a model would cost.
 
         `plan` is a plan, or the path of a plan file (`-` for standard input), to carry out instead of planning.
         Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report; nothing is lost.
@@ -176,6 +199,10 @@ class Library:
                 reason = getattr(error, "strerror", None) or "it is not UTF-8"
                 raise BadInput(f"{plan} cannot be read: {reason}") from error
 
+        if estimate:
+            dry_run = True
+        thinker = self._thinker(planner, estimate=estimate) if plan is None else None
+
         def portion() -> Report:
             return flush(
                 self.root,
@@ -183,6 +210,7 @@ class Library:
                 self.settings,
                 self.clock(),
                 plan=plan,
+                thinker=thinker,
                 dry_run=dry_run,
                 if_due=if_due,
                 rewrite=rewrite,
@@ -192,6 +220,11 @@ class Library:
             )
 
         report = portion()
+        if estimate and report.more and report.plan.seqs:
+            share = 1 + report.more / len(report.plan.seqs)
+            used = report.usage
+            calls, sent, received = (round(share * part) for part in (used.calls, used.tokens_in, used.tokens_out))
+            return replace(report, usage=Usage(calls, sent, received))
         while report.more and report.seqs and not dry_run:
             before = len(report.seqs)
             if_due = False
@@ -199,6 +232,23 @@ class Library:
             if len(report.seqs) == before:  # what is left cannot be placed
                 break
         return report
+
+    def _thinker(self, planner: str, *, estimate: bool) -> Thinker | None:
+        """Who plans a flush: a model at work, or None for the lexical planner. Raises `BadInput`."""
+        from infinimem.llm.connect import is_configured
+
+        wanted = planner if planner != "auto" else self.settings.text("flush.planner")
+        if wanted == "lexical" or (wanted == "auto" and self._model is None and not is_configured(self.settings)):
+            return None
+        from infinimem.consolidate.thinking import Estimating, Thinker
+
+        context = self.settings.count("model.context")
+        if estimate:
+            return Thinker(Estimating(), context)
+        model = self.model_for("flush")
+        if model is None:
+            raise BadInput("no model is configured; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY")
+        return Thinker(model, context)
 
     def plan_template(self) -> str:
         """The task of planning the next flush, as a prompt: answer it and give the answer to `flush(plan=…)`."""

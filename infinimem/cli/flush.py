@@ -14,8 +14,9 @@ from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, s
 from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
+    from infinimem.config import Settings
     from infinimem.consolidate.run import Report
-    from infinimem.model import Outcome, Step
+    from infinimem.model import Outcome, Step, Usage
 
 app = command_app()
 
@@ -33,7 +34,12 @@ def flush(
     ctx: typer.Context,
     if_due: Annotated[bool, typer.Option("--if-due", help="Only if CURRENT is large or old enough.")] = False,
     dry_run: DryRun = False,
-    planner: Annotated[str, typer.Option(metavar="auto|lexical", help="Who plans it; by default as config says.")] = "",
+    planner: Annotated[
+        str, typer.Option(metavar="auto|lexical|model", help="Who plans it; by default as config says.")
+    ] = "",
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what a model would cost; ask it nothing, change nothing.")
+    ] = False,
     plan_out: Annotated[
         str, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file (- prints it) and stop.")
     ] = "",
@@ -56,8 +62,9 @@ def flush(
         return 0
     with progress() as show:
         report = library.flush(
-            planner or library.settings.text("flush.planner"),
+            planner or ("model" if estimate else "auto"),
             plan=plan or None,
+            estimate=estimate,
             dry_run=dry_run or bool(plan_out),
             if_due=if_due,
             rewrite=not no_rewrite,
@@ -65,6 +72,9 @@ def flush(
             merge=not no_merge,
             progress=show,
         )
+    if estimate:
+        tell_estimate(ctx, report, library.settings)
+        return 0
     if plan_out:
         write_plan(report, plan_out)
     if not plan_out or dry_run or wants_json(ctx):
@@ -144,6 +154,43 @@ def undo(ctx: typer.Context, dry_run: DryRun = False) -> int:
 # Telling
 
 
+def tell_estimate(ctx: typer.Context, report: Report, settings: Settings) -> None:
+    """What a model's plan would cost."""
+    usage = report.usage
+    price = price_of(usage, settings)
+    if wants_json(ctx):
+        emit({**usage_values(usage), "price": price, "entries": len(report.plan.seqs) + report.more})
+        return
+    if not usage.calls:
+        say(nothing_done(report))
+        return
+    entries = count(len(report.plan.seqs) + report.more, "entry", "entries")
+    out(
+        f"about {count(usage.calls, 'call')}, {usage.tokens_in:,} tokens sent, {usage.tokens_out:,} received: {entries}"
+    )
+    if price:
+        out(f"about {price:.4f} at the prices of model.price_in and model.price_out")
+    budget = settings.count("budget.tokens")
+    if budget and usage.tokens_in + usage.tokens_out > budget:
+        say(f"more than budget.tokens ({budget:,}): what is over is planned without the model")
+
+
+def price_of(usage: Usage, settings: Settings) -> float:
+    """What tokens cost; 0 where no price is set."""
+    sent, received = settings.number("model.price_in"), settings.number("model.price_out")
+    return (usage.tokens_in * sent + usage.tokens_out * received) / 1_000_000
+
+
+def usage_values(usage: Usage) -> dict[str, Any]:
+    """A cost as JSON has it."""
+    return {
+        "calls": usage.calls,
+        "tokens_in": usage.tokens_in,
+        "tokens_out": usage.tokens_out,
+        "seconds": round(usage.seconds, 3),
+    }
+
+
 def tell(ctx: typer.Context, report: Report, *, dry_run: bool) -> None:
     """A report in the form that was asked for; what was skipped is talk."""
     if wants_json(ctx):
@@ -173,6 +220,9 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "outcomes": [outcome_values(outcome) for outcome in report.outcomes],
         "notes": list(report.notes),
         "diff": report.diff,
+        "planner": report.planner,
+        "failures": list(report.failures),
+        "usage": usage_values(report.usage),
         "seconds": round(report.seconds, 3),
     }
 
@@ -198,6 +248,9 @@ def print_report(report: Report) -> None:
         head = "done"
     out(paint(f"{head} ({duration(report.seconds)})" if report.seconds else head, "bold"))
     print_lines(report, lines)
+    if report.usage.calls:
+        used = report.usage
+        say(f"{count(used.calls, 'model call')}, {used.tokens_in:,} tokens sent, {used.tokens_out:,} received")
     if report.left and report.seqs:
         say(f"{count(len(report.left), 'entry stays', 'entries stay')} in CURRENT")
 
@@ -286,6 +339,11 @@ def say_skipped(report: Report) -> None:
 
     for note in report.notes:
         say(note)
+    for failure in report.failures:
+        say(on_one_line(failure))
+    if report.failures:
+        kept = "what it could not plan stays in CURRENT" if report.left else "the rest was planned without it"
+        say(f"the model failed; {kept}, nothing is lost")
     for outcome in report.skipped:
         step = "" if isinstance(outcome.step, Summarise) else f"{named(outcome.step)}: "
         say(f"skipped: {step}{on_one_line(outcome.why)}")

@@ -14,6 +14,7 @@ ABOUT = {
     "init": "init --json: the library",
     "write": "write --json: the seqs",
     "flush": "flush --json: the report",
+    "flush-estimate": "flush --estimate --json: what a model would cost",
     "ask": "ask --json: answer, citations, evidence",
     "status": "status --json: sizes, ages, problems",
     "catalog": "catalog --json: the topics",
@@ -142,6 +143,11 @@ def output_schema(name: str) -> Schema:
             )
         case "flush" | "split" | "merge" | "undo":
             return report_schema()
+        case "flush-estimate":
+            price = share("at model.price_in and model.price_out; 0 where they are not set")
+            return record(
+                calls=number(), tokens_in=number(), tokens_out=number(), seconds=share(), price=price, entries=number()
+            )
         case "ask":
             return record(
                 answer=text("empty when no model wrote one"),
@@ -183,6 +189,9 @@ def report_schema() -> Schema:
         outcomes=rows(outcome),
         notes=rows(text()),
         diff=text("unified diff; with dry_run only"),
+        planner={"enum": ["lexical", "model"]},
+        failures=rows(text(), "what the model could not do"),
+        usage=USAGE,
         seconds=share(),
     )
 

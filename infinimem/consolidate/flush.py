@@ -21,7 +21,7 @@ from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
 from infinimem.consolidate.passes import carry_out, place_unmentioned, plan_lexically
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
-from infinimem.model import Step
+from infinimem.model import Step, Usage
 from infinimem.plan import lexical
 from infinimem.plan.paper import Plan
 from infinimem.store.buffer import hold
@@ -100,8 +100,9 @@ def flush(
         if not dry_run:
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)
-        if thinker is not None:
+        if thinker is not None and plan is None:
             report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
+            thinker.failures, thinker.usage = [], Usage()
         return replace(report, reason=reason, more=more, seconds=clock_time.monotonic() - started)
 
 

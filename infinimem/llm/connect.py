@@ -1,0 +1,63 @@
+"""From settings to a model, or to none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from infinimem.config import Settings
+from infinimem.errors import BadInput
+from infinimem.llm.meter import Metered
+from infinimem.llm.port import Model
+from infinimem.store.usage import note_server, note_usage, read_servers
+
+
+def is_configured(settings: Settings) -> bool:
+    """Whether a model was asked for by name or by address.
+
+    A key alone is not enough: many have OPENAI_API_KEY set for something else, and nobody's memory is sent
+    anywhere because of that.
+    """
+    return bool(settings.text("model.name") or settings.text("model.url"))
+
+
+def connect(settings: Settings, root: Path, command: str, clock: Callable[[], datetime]) -> Metered | None:
+    """The configured model, metered for one command; None when none is configured."""
+    if not is_configured(settings):
+        return None
+    from infinimem.llm.client import OpenAIModel
+
+    name, url = settings.text("model.name"), settings.text("model.url")
+    if url and not url.startswith(("http://", "https://")):
+        raise BadInput(f"model.url is an address such as http://localhost:8080/v1, not {url!r}")
+    digest = hashlib.sha256(f"{url}\n{name}".encode()).hexdigest()[:16]
+    model = OpenAIModel(
+        name,
+        url,
+        os.environ.get("OPENAI_API_KEY", ""),
+        timeout=settings.number("model.timeout"),
+        known=read_servers(root).get(digest, {}),
+        learned=lambda known: note_server(root, digest, known),
+    )
+    meter = metered(model, settings, root, command, clock)
+    model.until = meter.until
+    return meter
+
+
+def metered(model: Model, settings: Settings, root: Path, command: str, clock: Callable[[], datetime]) -> Metered:
+    """A model whose calls are bounded by the settings and noted in the library's usage log."""
+
+    def note(row: dict[str, Any]) -> None:
+        at = clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        note_usage(root, {"at": at, "command": command, **row})
+
+    return Metered(
+        model,
+        budget=settings.count("budget.tokens"),
+        seconds=settings.number("model.deadline"),
+        note=note,
+    )

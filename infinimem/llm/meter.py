@@ -1,0 +1,72 @@
+"""What a command may spend on a model, and what it has spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from infinimem.errors import BudgetSpent, ModelFailed
+from infinimem.llm.port import Model, Reply, Request
+from infinimem.model import Usage
+from infinimem.text.tokens import estimate
+
+PATIENCE = 2
+"""Failures in a row after which a model is not asked again by the same command."""
+
+
+class Metered:
+    """A model whose calls are counted, noted, and bounded in tokens and time.
+
+    `budget` is tokens for the command (0: no limit), `seconds` its time; `note` takes a row for the usage log.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        budget: int = 0,
+        seconds: float = 600.0,
+        note: Callable[[dict[str, Any]], None] = lambda row: None,
+    ) -> None:
+        self.model = model
+        self.budget = budget
+        self.seconds = seconds
+        self.note = note
+        self.usage = Usage()
+        self.until = time.monotonic() + seconds
+        self.failures = 0
+
+    def complete(self, request: Request) -> Reply:
+        """The model's reply. Raises `BudgetSpent` before a call that is not to be, else what the model raises."""
+        if self.failures >= PATIENCE:
+            raise ModelFailed(f"the model failed {PATIENCE} times in a row and was not asked again")
+        if time.monotonic() >= self.until:
+            raise BudgetSpent(f"the command's {self.seconds:g} s for the model are over (model.deadline)")
+        asked = sum(estimate(message.content) for message in request.messages) + request.max_tokens
+        spent = self.usage.tokens_in + self.usage.tokens_out
+        if self.budget and spent + asked > self.budget:
+            raise BudgetSpent(f"{spent:,} of {self.budget:,} tokens are spent, this call may take {asked:,}")
+        started = time.monotonic()
+        row: dict[str, Any] = {"step": request.step}
+        outcome = "broken off"
+        try:
+            reply = self.model.complete(request)
+            outcome = "cut" if reply.cut else "ok"
+            self.failures = 0
+            used = reply.usage
+            self.usage = Usage(
+                self.usage.calls + used.calls,
+                self.usage.tokens_in + used.tokens_in,
+                self.usage.tokens_out + used.tokens_out,
+                self.usage.seconds + used.seconds,
+            )
+            row.update(model=reply.model, tokens_in=used.tokens_in, tokens_out=used.tokens_out)
+            return reply
+        except ModelFailed as error:
+            self.failures += 1
+            outcome = f"failed: {error}"
+            raise
+        finally:
+            row.update(seconds=round(time.monotonic() - started, 3), outcome=outcome)
+            self.note(row)
