@@ -47,6 +47,7 @@ from infinimem.consolidate.replies import (
 from infinimem.consolidate.run import Finder, Run, prepare, seqs_of
 from infinimem.consolidate.thinking import Thinker, data, entry_line, portions
 from infinimem.consolidate.words import Likeness
+from infinimem.llm.prompts import load_prompt
 from infinimem.model import (
     Create,
     Document,
@@ -66,6 +67,7 @@ from infinimem.plan import lexical, rules
 from infinimem.plan.desk import is_pinned
 from infinimem.text.document import title_of
 from infinimem.text.tokens import estimate
+from infinimem.text.words import analyse
 
 Progress = Callable[[str, int, int], None]
 
@@ -81,6 +83,8 @@ OLD_ONES = 3
 ALIKE = 0.35
 """Share of the rarer words of the shorter entry from which an older one may be what the newer replaces."""
 STRANGE_SHOWN = 20
+LIKELY_BLOCK = 4
+"""Independent notes that a model puts into one block, for an estimate."""
 SUMMARY_REPLY = 110
 """Tokens of one summary as JSON."""
 
@@ -168,7 +172,7 @@ def rewrite_part(plan: Planning, entries: Sequence[Entry], lines: Sequence[str])
 def likely_draft(entries: Sequence[Entry]) -> dict[str, object]:
     """A reply such as a model may give: for an estimate."""
     talks, notes = lexical.part(list(entries))
-    blocks = [*talks, *([note] for note in notes)]
+    blocks = [*talks, *(notes[at : at + LIKELY_BLOCK] for at in range(0, len(notes), LIKELY_BLOCK))]
     rows = [{"topic": "some subject", "heading": "a side of it", "seqs": [e.seq for e in block]} for block in blocks]
     return {"blocks": rows, "duplicates": [], "corrections": [], "joins": []}
 
@@ -308,7 +312,8 @@ def place_of(plan: Planning, route: Route, block: Block, made: dict[str, str]) -
         return route.topic
     run = plan.run
     held = [run.desk.waiting[seq] for seq in block.seqs]
-    title = route.title or block.topic or lexical.title_of(held, [])
+    named = [title for title in (route.title, block.topic) if title and not is_copied(title, held)]
+    title = named[0] if named else lexical.title_of(held, [])
     known = made.get(title.casefold())
     if known:
         return known
@@ -318,6 +323,13 @@ def place_of(plan: Planning, route: Route, block: Block, made: dict[str, str]) -
     plan.taken.add(topic)
     made[title.casefold()] = topic
     return topic
+
+
+def is_copied(title: str, entries: Sequence[Entry]) -> bool:
+    """Whether a title comes from a prompt's example and not from the entries: what small models do."""
+    said = {term for entry in entries for term in analyse(entry.text)}
+    shown = load_prompt("rewrite") + load_prompt("route")
+    return f'"{title}"' in shown and said.isdisjoint(analyse(title))
 
 
 # update

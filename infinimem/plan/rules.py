@@ -28,6 +28,12 @@ NEGATIONS = frozenset(
     "weren't hasn't haven't hadn't shouldn't wouldn't couldn't kein keine keinen keinem keiner nicht nie niemals "
     "nichts ohne ne pas jamais sans no nunca sin non mai senza не нет никогда без 不 没 没有 無 ない".split()
 )
+FIRST_PERSON = frozenset(
+    "i i'm i’m i've i’ve i'll i’ll my mine me we our ich mein meine meinen meiner meinem wir unser unsere je j'ai mon "
+    "ma mes nous yo mi mis io mio mia jeg eg min mitt mine vi jag ik mijn eu meu minha я мой моя мы 我 我们".split()
+)
+NOBODY = frozenset({"", "user", "ai", "assistant", "hand", "system", "tool", "human"})
+"""Sources that name no person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +179,11 @@ def bad_succession(old: Entry, old_seq: int, new: Entry, new_seq: int, why: str)
     if old.signature.get("ns") != new.signature.get("ns"):
         return f"{old_seq} and {new_seq} are of different ns"
     if why == "duplicate":
-        return ""
+        said_by = [value for _, value in new.signature.fields]
+        more = ungrounded(old.text, [new.text, *said_by], exact=False)
+        return more.replace("says what no source says", f"{old_seq} says what {new_seq} does not say")
+    if each_of_oneself(old, new):
+        return f"{old.source} speaks of {old.source} in {old_seq}, {new.source} of {new.source} in {new_seq}"
     if old_seq > new_seq:
         return f"{new_seq} is older than {old_seq}; only the newer supersedes"
     if old.time and new.time and new.time < old.time[: len(new.time)]:
@@ -181,6 +191,13 @@ def bad_succession(old: Entry, old_seq: int, new: Entry, new_seq: int, why: str)
     if old.source == "user" and new.source == "AI":
         return f"{old_seq} was said by the user and is not superseded by an AI ({new_seq})"
     return ""
+
+
+def each_of_oneself(one: Entry, other: Entry) -> bool:
+    """Whether two people speak, each in the first person: what one says of herself says nothing of the other."""
+    if one.source == other.source or any(source.casefold() in NOBODY for source in (one.source, other.source)):
+        return False
+    return all(not FIRST_PERSON.isdisjoint(WORD.findall(entry.text.casefold())) for entry in (one, other))
 
 
 def bad_split(step: Split, desk: Desk, gates: Gates) -> str:
