@@ -78,9 +78,11 @@ BLOCKS_ASKED = 16
 DIGEST = 240
 """Characters of a block by which it is routed."""
 SUMMARY_SHOWN = 160
-OLD_ONES = 3
+NEAR = 40
+"""Entries with shared words that are looked at for each new one."""
+OLD_ONES = 5
 """Older entries that a new one is held against."""
-ALIKE = 0.35
+ALIKE = 0.3
 """Share of the rarer words of the shorter entry from which an older one may be what the newer replaces."""
 STRANGE_SHOWN = 20
 LIKELY_BLOCK = 4
@@ -119,9 +121,6 @@ def plan_by_model(
 ) -> None:
     """All passes with a model, each on the result of the one before."""
     plan = Planning(run, index, settings, thinker, set(index.topics()), progress)
-    if rewrite:
-        for step in lexical.duplicates(list(run.desk.waiting.values())):
-            run.take(step)
     supersede_in_buffer(run)
     expire(run)
     waiting = list(run.desk.waiting.values())
@@ -210,12 +209,19 @@ def carry_out_draft(plan: Planning, draft: Draft, *, rewrite: bool) -> list[Bloc
 def take_pair(plan: Planning, pair: Pair) -> None:
     """Retire what another entry replaces or repeats, if a rule does not forbid it."""
     run = plan.run
+    gone = {step.seq: step for step in run.desk.retired}
+    old = pair.old
+    while old in gone and gone[old].why == "duplicate":  # what is said of it is said of the one that stays
+        old = gone[old].by
+    if old == pair.new:
+        return
     if pair.relation == "repeats":
-        step = Retire(pair.new, pair.old, "duplicate", pair.conf)
+        step = Retire(pair.new, old, "duplicate", pair.conf)
     else:
-        step = Retire(pair.old, pair.new, "superseded", pair.conf)
-    if any(gone.seq == step.seq for gone in run.desk.retired):
-        run.outcomes.append(Outcome(step, "no-op", f"{step.seq} is retired already"))
+        step = Retire(old, pair.new, "superseded", pair.conf)
+    late = next((seq for seq in (step.seq, *([step.by] if step.why == "duplicate" else [])) if seq in gone), 0)
+    if late:
+        run.outcomes.append(Outcome(step, "no-op", f"{late} is retired already"))
         return
     prepare(run, step, plan.index)
     run.take(step)
@@ -374,18 +380,38 @@ def candidates_for_update(plan: Planning) -> list[list[tuple[Entry, str]]]:
         new = standing.get(entry.seq) or run.desk.waiting.get(entry.seq)
         if new is None or entry.seq in gone:
             continue
-        older = [
+        near = [
             unit
-            for unit in plan.index.like(f"{entry.text} {entry.source}", 4 * OLD_ONES)
-            if max(unit.seqs) < entry.seq
-            and gone.isdisjoint(unit.seqs)
-            and unit.get("ns") == entry.signature.get("ns")
-            and likeness.of(entry.text, unit.text) >= ALIKE
+            for unit in plan.index.like(f"{entry.text} {entry.source}", NEAR)
+            if max(unit.seqs) < entry.seq and gone.isdisjoint(unit.seqs) and unit.get("ns") == entry.signature.get("ns")
         ]
+        older = varied(entry.text, near, likeness)
         if older:
-            found = [(as_entry(unit), unit.topic) for unit in older[:OLD_ONES]]
-            asked.append([(new, new.topic), *found])
+            asked.append([(new, new.topic), *((as_entry(unit), unit.topic) for unit in older)])
     return asked
+
+
+def varied(text: str, units: Sequence[Unit], likeness: Likeness) -> list[Unit]:
+    """The few units most worth comparing with a text: of those that share the same words with it, those that begin
+    as it does first, the newest before the older.
+
+    What shares a rare name alone is put beside what shares another: `The mayor of Voham is Ann Moe` may replace
+    what was said of Voham, however much else is said of Ann Moe.
+    """
+    groups: dict[frozenset[str], list[Unit]] = {}
+    weights: dict[frozenset[str], float] = {}
+    for unit in units:
+        weight, share, shared = likeness.of(text, unit.text)
+        if share >= ALIKE:
+            groups.setdefault(shared, []).append(unit)
+            weights[shared] = weight
+    ordered = sorted(groups, key=lambda shared: (-weights[shared], sorted(shared)))
+    ranks = [
+        sorted(groups[shared], key=lambda unit: (-likeness.lead(text, unit.text), -max(unit.seqs)))
+        for shared in ordered
+    ]
+    depth = max((len(rank) for rank in ranks), default=0)
+    return [rank[at] for at in range(depth) for rank in ranks if at < len(rank)][:OLD_ONES]
 
 
 def as_entry(unit: Unit) -> Entry:

@@ -35,8 +35,10 @@ def plan_lexically(
     waiting = list(run.desk.waiting.values())
     if rewrite:
         progress("rewrite", 0, len(waiting))
+        corrected = {seq for entry in waiting for seq in parse_seqs(entry.signature.get("supersedes"))}
         for step in lexical.duplicates(waiting):
-            run.take(step)
+            if step.by not in corrected:  # said, corrected and said again: the last word stands
+                run.take(step)
     supersede_in_buffer(run)
     expire(run)
     talks, notes = lexical.part(list(run.desk.waiting.values()))

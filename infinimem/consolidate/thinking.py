@@ -11,15 +11,13 @@ from infinimem.consolidate.replies import Reading
 from infinimem.consolidate.run import plus
 from infinimem.errors import ModelFailed
 from infinimem.llm.port import Message, Model, Request
-from infinimem.llm.prompts import fill, load_prompt
+from infinimem.llm.prompts import prompt_for
 from infinimem.llm.reply import read_json
 from infinimem.model import Entry, Usage
 from infinimem.text.signature import render_seqs
 from infinimem.text.tokens import estimate
 
 T = TypeVar("T")
-INPUT = "# Input\n"
-"""Where the part of a prompt begins that differs from call to call; what stands before it, a server can cache."""
 LONGEST_ECHO = 4000
 """Characters of a faulty reply that are shown again to the model."""
 LONGEST_LINE = 1200
@@ -99,14 +97,6 @@ class Estimating:
 
         sent = sum(estimate(message.content) for message in request.messages)
         return Reply(text, usage=Usage(1, sent, estimate(text)))
-
-
-def prompt_for(step: str, values: Mapping[str, str]) -> tuple[str, str]:
-    """A step's prompt as system and user message."""
-    rules, mark, given = load_prompt(step).partition(INPUT)
-    if not mark:  # a user's own prompt may have no such heading
-        return "", fill(rules, values)
-    return fill(rules, values).strip(), fill(given, values).strip()
 
 
 def data(lines: Sequence[str]) -> str:

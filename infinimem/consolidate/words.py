@@ -25,10 +25,17 @@ class Likeness:
 
         self._weight = weight
         self._terms = terms
+        self._language = language
 
-    def of(self, one: str, other: str) -> float:
-        """The weight of the words that both say, as a share of all that the shorter one says; 0 to 1."""
+    def of(self, one: str, other: str) -> tuple[float, float, frozenset[str]]:
+        """The words that both say: their weight, that as a share of all that the shorter one says, and they."""
         here, there = self._terms(one), self._terms(other)
-        shared = math.fsum(self._weight(term) for term in here & there)
+        both = here & there
+        shared = math.fsum(map(self._weight, both))
         least = min(math.fsum(map(self._weight, here)), math.fsum(map(self._weight, there)))
-        return shared / least if least else 0.0
+        return shared, (shared / least if least else 0.0), both
+
+    def lead(self, one: str, other: str) -> int:
+        """How many words both begin with: mostly they name what is spoken of."""
+        pairs = zip(analyse(one, self._language), analyse(other, self._language), strict=False)
+        return next((at for at, (here, there) in enumerate(pairs) if here != there), len(one))

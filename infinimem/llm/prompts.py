@@ -10,6 +10,8 @@ from infinimem.config import user_config
 from infinimem.errors import BadInput
 
 PACKAGE = Path(__file__).resolve().parent.parent
+INPUT = "# Input\n"
+"""Where the part of a prompt begins that differs from call to call; what stands before it, a server can cache."""
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -36,3 +38,11 @@ def load_prompt(name: str) -> str:
 def fill(prompt: str, values: Mapping[str, str]) -> str:
     """The prompt with each `{{name}}` replaced; in one pass, so that no value is read as a placeholder."""
     return PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), prompt)
+
+
+def prompt_for(step: str, values: Mapping[str, str]) -> tuple[str, str]:
+    """A step's prompt as system and user message."""
+    rules, mark, given = load_prompt(step).partition(INPUT)
+    if not mark:  # a user's own prompt may have no such heading
+        return "", fill(rules, values)
+    return fill(rules, values).strip(), fill(given, values).strip()

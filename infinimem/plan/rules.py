@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from infinimem.model import Create, Document, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
 from infinimem.plan.desk import OUR_KEYS, Desk, is_pinned
-from infinimem.text.signature import render_seqs
+from infinimem.text.signature import parse_seqs, render_seqs
 
 GATE = 0.9  # All-Mem, default of Split, Merge and Update alike
 WHYS = ("superseded", "duplicate", "expired", "deleted")
@@ -164,7 +164,9 @@ def bad_retire(step: Retire, desk: Desk, gates: Gates) -> str:
         return f"evidence lacks the other entries of the joined line {render_seqs(old.seqs)}"
     if step.why not in ("superseded", "duplicate"):
         return ""
-    new = desk.buffered(step.by) or desk.holding(step.by) or desk.gone.get(step.by)
+    new = desk.buffered(step.by) or desk.holding(step.by)
+    if new is None and step.why == "superseded":  # by what has itself been replaced in this run
+        new = desk.gone.get(step.by)
     if new is None:
         return f"no visible entry has seq {step.by}, which is to take its place"
     if step.conf < gates.supersede:
@@ -182,7 +184,7 @@ def bad_succession(old: Entry, old_seq: int, new: Entry, new_seq: int, why: str)
         said_by = [value for _, value in new.signature.fields]
         more = ungrounded(old.text, [new.text, *said_by], exact=False)
         return more.replace("says what no source says", f"{old_seq} says what {new_seq} does not say")
-    if each_of_oneself(old, new):
+    if each_of_oneself(old, new) and old_seq not in parse_seqs(new.signature.get("supersedes")):
         return f"{old.source} speaks of {old.source} in {old_seq}, {new.source} of {new.source} in {new_seq}"
     if old_seq > new_seq:
         return f"{new_seq} is older than {old_seq}; only the newer supersedes"

@@ -29,14 +29,21 @@ def entries_in(text: str) -> dict[int, str]:
     return {int(seq): words for seq, _, words in LINE.findall(text)}
 
 
-def sensible(judge: Judge = lambda new, words, old, others: "") -> Callable[[Payload], str]:
-    """A model that groups entries by their first word and leaves the rest alone, save what `judge` says of pairs."""
+def first_word(words: str) -> str:
+    """What an entry is about, where its first word says so."""
+    return words.split(" ", 1)[0]
+
+
+def sensible(
+    judge: Judge = lambda new, words, old, others: "", subject: Callable[[str], str] = first_word
+) -> Callable[[Payload], str]:
+    """A model that groups entries by their subject and leaves the rest alone, save what `judge` says of pairs."""
 
     def answer(payload: Payload) -> str:
         text = given(payload)
         match step_of(payload):
             case "rewrite":
-                return json.dumps(draft(entries_in(text)), ensure_ascii=False)
+                return json.dumps(draft(entries_in(text), subject), ensure_ascii=False)
             case "route":
                 return json.dumps(routes(text), ensure_ascii=False)
             case "update":
@@ -54,11 +61,11 @@ def sensible(judge: Judge = lambda new, words, old, others: "") -> Callable[[Pay
     return answer
 
 
-def draft(entries: dict[int, str]) -> dict[str, Any]:
-    """Entries in blocks by their first word."""
+def draft(entries: dict[int, str], subject: Callable[[str], str]) -> dict[str, Any]:
+    """Entries in blocks by their subject."""
     blocks: dict[str, list[int]] = {}
     for seq, words in entries.items():
-        blocks.setdefault(words.split(" ", 1)[0], []).append(seq)
+        blocks.setdefault(subject(words), []).append(seq)
     rows = [{"topic": word, "heading": "", "seqs": seqs} for word, seqs in blocks.items()]
     return {"blocks": rows, "duplicates": [], "corrections": [], "joins": []}
 
