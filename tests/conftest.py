@@ -18,10 +18,23 @@ settings.register_profile("nightly", max_examples=20_000, deadline=None, suppres
 settings.load_profile("nightly" if NIGHTLY else "ci")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked nightly run in the nightly setting only."""
-    if NIGHTLY:
-        return
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--live`: tests that ask the model behind OPENAI_BASE_URL."""
+    parser.addoption("--live", action="store_true", help="ask the model that OPENAI_BASE_URL and INFINIMEM_MODEL name")
+
+
+@pytest.fixture(autouse=True)
+def no_model_of_ones_own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that whoever runs the tests has configured is asked nothing, but by the live ones."""
+    if "live" not in request.keywords:
+        for name in ("OPENAI_BASE_URL", "INFINIMEM_MODEL", "INFINIMEM_MODEL_NAME", "INFINIMEM_MODEL_URL"):
+            monkeypatch.delenv(name, raising=False)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked nightly run in the nightly setting only, live ones with --live."""
     for item in items:
-        if "nightly" in item.keywords:
+        if "nightly" in item.keywords and not NIGHTLY:
             item.add_marker(pytest.mark.skip(reason="minutes long; set INFINIMEM_NIGHTLY=1"))
+        if "live" in item.keywords and not config.getoption("--live"):
+            item.add_marker(pytest.mark.skip(reason="asks a real model; give --live"))
