@@ -65,6 +65,7 @@ from infinimem.model import (
 )
 from infinimem.plan import lexical, rules
 from infinimem.plan.desk import is_pinned
+from infinimem.plan.lexical.weigh import subject_terms
 from infinimem.text.document import title_of
 from infinimem.text.tokens import estimate
 from infinimem.text.words import analyse
@@ -73,6 +74,8 @@ Progress = Callable[[str, int, int], None]
 
 TOPICS_SHOWN = 16
 """Pages that a route may choose from, beside those made in this run: a small model loses its way among more."""
+HINTS = 3
+"""Pages that a block is said to be like."""
 BLOCKS_ASKED = 16
 """Blocks that one call routes."""
 DIGEST = 240
@@ -85,6 +88,8 @@ OLD_ONES = 5
 ALIKE = 0.3
 """Share of the rarer words of the shorter entry from which an older one may be what the newer replaces."""
 STRANGE_SHOWN = 20
+LONGEST_TITLE = 7
+"""Words."""
 LIKELY_BLOCK = 4
 """Independent notes that a model puts into one block, for an estimate."""
 SUMMARY_REPLY = 110
@@ -245,7 +250,8 @@ def route_blocks(plan: Planning, blocks: Sequence[Block]) -> None:
     """Put each block into the document that the model names, or into a new one."""
     run = plan.run
     contents = [[run.desk.waiting[seq] for seq in block.seqs] for block in blocks]
-    topics = routable(plan, contents)
+    nears = [near_topics(plan, held) for held in contents]
+    topics = routable(plan, nears)
     rows = [topic_row(run.desk.documents[topic]) for topic in topics]
     digests = [
         digest(number, block, held) for number, (block, held) in enumerate(zip(blocks, contents, strict=True), 1)
@@ -276,22 +282,26 @@ def route_blocks(plan: Planning, blocks: Sequence[Block]) -> None:
             run.take(Extend(topic, route.heading or ("" if route.topic == NEW else block.heading), block.seqs))
 
 
-def routable(plan: Planning, contents: Sequence[Sequence[Entry]]) -> list[str]:
+def near_topics(plan: Planning, held: Sequence[Entry]) -> dict[str, float]:
+    """The topics whose entries are most like a block's, the likest first and 1.0."""
+    found = plan.index.similar("\n".join(f"{entry.text} {entry.source}" for entry in held), CANDIDATES)
+    top = found[0][1] if found else 1.0
+    return {topic: score / top for topic, score, _ in found}
+
+
+def routable(plan: Planning, nears: Sequence[dict[str, float]]) -> list[str]:
     """The topics that blocks may go to: those most like one of them, and those that this run has made."""
     run = plan.run
     best: dict[str, float] = {}
-    for held in contents:
-        text = "\n".join(entry.text for entry in held)
-        found = plan.index.similar(text, CANDIDATES)
-        top = found[0][1] if found else 1.0
-        for topic, score, _ in found:
-            best[topic] = max(best.get(topic, 0.0), score / top)
-    near = sorted(best, key=lambda topic: (-best[topic], topic))[:TOPICS_SHOWN]
-    run.load(near)
+    for near in nears:
+        for topic, score in near.items():
+            best[topic] = max(best.get(topic, 0.0), score)
+    likest = sorted(best, key=lambda topic: (-best[topic], topic))[:TOPICS_SHOWN]
+    run.load(likest)
     made = [topic for topic in run.desk.documents if topic not in run.originals][-TOPICS_SHOWN:]
     return [
         topic
-        for topic in dict.fromkeys([*sorted(near), *made])
+        for topic in dict.fromkeys([*sorted(likest), *made])
         if topic in run.desk.documents and changeable(run.desk.documents[topic])
     ]
 
@@ -304,12 +314,13 @@ def topic_row(document: Document) -> str:
     return f"{document.id}: {about}" + (f" ({', '.join(dict.fromkeys(headings))})" if headings else "")
 
 
-def digest(number: int, block: Block, entries: Sequence[Entry]) -> str:
+def digest(number: int, block: Block, entries: Sequence[Entry], near: Sequence[str]) -> str:
     """A block as a route sees it."""
     words = " / ".join(" ".join(entry.text.split()) for entry in entries)
     cut = words if len(words) <= DIGEST else f"{words[:DIGEST].rsplit(' ', 1)[0]} …"
     sources = ", ".join(dict.fromkeys(entry.source for entry in entries if entry.source))
-    return f"block {number}: {block.topic} / {block.heading} [{sources}]: {cut}"
+    hint = f" (pages with like words: {', '.join(near[:HINTS])})" if near else ""
+    return f"block {number}: {block.topic} / {block.heading} [{sources}]: {cut}{hint}"
 
 
 def place_of(plan: Planning, route: Route, block: Block, made: dict[str, str]) -> str:
@@ -318,7 +329,7 @@ def place_of(plan: Planning, route: Route, block: Block, made: dict[str, str]) -
         return route.topic
     run = plan.run
     held = [run.desk.waiting[seq] for seq in block.seqs]
-    named = [title for title in (route.title, block.topic) if title and not is_copied(title, held)]
+    named = [title for title in (route.title, block.topic) if is_title(title) and not is_copied(title, held)]
     title = named[0] if named else lexical.title_of(held, [])
     known = made.get(title.casefold())
     if known:
@@ -329,6 +340,11 @@ def place_of(plan: Planning, route: Route, block: Block, made: dict[str, str]) -
     plan.taken.add(topic)
     made[title.casefold()] = topic
     return topic
+
+
+def is_title(text: str) -> bool:
+    """Whether a text can be a page's name; small models give the whole entry for one."""
+    return 0 < len(text.split()) <= LONGEST_TITLE
 
 
 def is_copied(title: str, entries: Sequence[Entry]) -> bool:
@@ -554,10 +570,26 @@ def merge(plan: Planning) -> None:
     )
     for names, into, conf in merges or ():
         step = Merge(names, into, title_of(run.desk.documents[into]), conf)
+        stranger = next((name for name in names if name != into and not share_a_word(run, into, name)), "")
         if sum(body_tokens(run.desk.documents[name]) for name in names) > limit:
             run.outcomes.append(Outcome(step, "skipped", "together they would be too long"))
+        elif stranger:
+            run.outcomes.append(Outcome(step, "skipped", f"{into} and {stranger} have no word in common"))
         else:
             run.take(step)
+
+
+def share_a_word(run: Run, one: str, other: str) -> bool:
+    """Whether two pages have a word of their subjects in common: what has none is not about the same."""
+    here, there = (
+        {
+            term
+            for text in (title_of(document), *(entry.text for entry in document.entries))
+            for term in subject_terms(text)
+        }
+        for document in (run.desk.documents[one], run.desk.documents[other])
+    )
+    return not here.isdisjoint(there)
 
 
 def is_small(run: Run, topic: str, small: int) -> bool:
