@@ -254,7 +254,8 @@ def route_blocks(plan: Planning, blocks: Sequence[Block]) -> None:
     topics = routable(plan, nears)
     rows = [topic_row(run.desk.documents[topic]) for topic in topics]
     digests = [
-        digest(number, block, held) for number, (block, held) in enumerate(zip(blocks, contents, strict=True), 1)
+        digest(number, block, held, [topic for topic in near if topic in topics])
+        for number, (block, held, near) in enumerate(zip(blocks, contents, nears, strict=True), 1)
     ]
     routes = plan.thinker.ask(
         "route",
