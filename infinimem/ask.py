@@ -37,6 +37,8 @@ class Evidence:
     source: str = ""
     retired: str = ""
     score: float = 0.0
+    by: int = 0
+    """The seq that took its place, where one did."""
 
     @property
     def place(self) -> str:
@@ -45,18 +47,41 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Round:
+    """One round of a reader: its calls as `tool(arguments): what came of it`, and how many entries it brought."""
+
+    calls: tuple[str, ...]
+    new: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return "; ".join(self.calls) or "no call"
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What memory says. `text` is "" when no model wrote an answer; `found` is False for *not in memory*."""
+    """What memory says. `text` is "" when no model wrote an answer; `found` is False for *not in memory*.
+
+    `stop` says why the search ended, `failed` why an answer that was asked for could not be written, and then
+    `fallback` is True. `nearest` is what comes nearest to a question that memory does not answer. `dropped` are
+    statements of the model without support, `removed` counts its citations of entries that do not exist.
+    """
 
     text: str
     found: bool
     evidence: tuple[Evidence, ...]
     citations: tuple[str, ...] = ()
-    rounds: tuple[str, ...] = ()
+    rounds: tuple[Round, ...] = ()
     stop: str = ""
     reader: str = "bm25"
     fallback: bool = False
     usage: Usage = field(default_factory=Usage)
+    failed: str = ""
+    why: str = ""
+    nearest: tuple[Evidence, ...] = ()
+    dropped: tuple[str, ...] = ()
+    removed: int = 0
 
 
 def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:
@@ -73,6 +98,7 @@ def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:
 def evidence_of(hit: Hit) -> Evidence:
     """A hit as evidence."""
     unit = hit.unit
+    by = unit.get("retired_by")
     return Evidence(
         unit.topic,
         Span(unit.line, unit.stop),
@@ -85,4 +111,5 @@ def evidence_of(hit: Hit) -> Evidence:
         unit.source,
         unit.retired,
         hit.score,
+        int(by) if by.isdecimal() else 0,
     )

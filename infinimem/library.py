@@ -17,15 +17,17 @@ from infinimem.store.layout import create_library, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
 if TYPE_CHECKING:
-    from infinimem.ask import Answer
+    from infinimem.ask import Answer, Round
     from infinimem.check import Finding
     from infinimem.config import Settings
+    from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
     from infinimem.grep import Match
     from infinimem.llm.meter import Metered
     from infinimem.llm.port import Model
     from infinimem.plan.paper import Plan
+    from infinimem.readers.evidence import Switches
     from infinimem.reading import Page, Status, Trace
     from infinimem.search.index import CatalogRow, Index
 
@@ -35,6 +37,11 @@ TIME = re.compile(
 )
 ORDER = ("time", "source", "supersedes", "links", "expires")
 MOST_HITS = 10_000
+READERS = ("auto", "agentic", "hybrid", "summary", "bm25")
+NO_MODEL_TO_EXTRACT = (
+    "no model is configured, so nothing was written; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY, "
+    "or write without extracting"
+)
 RESERVED = {"seq", "rev", "event", "observed", "key"}
 
 
@@ -161,6 +168,51 @@ class Library:
         if not drafts:
             return Appended((), stored=False)
         return append(self.root, drafts, key)
+
+    def extract(
+        self,
+        entries: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]],
+        *,
+        source: str = "",
+        time: str = "",
+        observed: str = "",
+        supersedes: Iterable[int] | int | str = (),
+        meta: Mapping[str, str] | None = None,
+        key: str = "",
+        progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    ) -> Extracted:
+        """Write entries as `write` does, then have a model take from them what they say, as entries of their own.
+
+        The words are on disk before a model is asked. What it proposes is stored with `source=AI`, a time and `links`
+        to where it comes from, if its quote stands there and it says nothing more. Raises `BadInput` (nothing is
+        written), also where no model is configured; a model that fails is no error: `.failures` says why.
+        """
+        from infinimem.consolidate.extract import Extracted, entry_values, extract, recalled, turns_of
+        from infinimem.consolidate.thinking import Thinker
+        from infinimem.store.buffer import find_key
+
+        model = self.model_for("write")
+        if model is None:
+            raise BadInput(NO_MODEL_TO_EXTRACT)
+        if isinstance(entries, Iterable) and not isinstance(entries, str | Mapping | bytes):
+            entries = list(entries)
+        observed = observed or self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        written = self.write_all(
+            entries, source=source, time=time, observed=observed, supersedes=supersedes, meta=meta, key=key
+        )
+        second_key = f"{key}:extract" if key else ""
+        earlier = {} if written.stored else find_key(self.root, second_key)
+        if earlier:
+            return Extracted(written, tuple(earlier), recalled(self.index(), earlier))
+        if written.differs or not written.seqs:
+            return Extracted(written)
+        shared = {"source": source, "time": time, "observed": observed}
+        several = [entries] if isinstance(entries, str | Mapping) else entries
+        turns = turns_of(written.seqs, [draft_of(entry, shared, meta or {}, "", "") for entry in several])
+        thinker = Thinker(model, self.settings.count("model.context"))
+        found = extract(written, turns, thinker, self.settings.text("language"), progress)
+        values = [entry_values(fact, turns) for fact in found.facts]
+        return replace(found, seqs=tuple(self.write(values, meta=meta, key=second_key)))
 
     # consolidate
 
@@ -305,16 +357,62 @@ class Library:
             filter = replace(filter, topic=self._require(filter.topic))
         return self.index().search(query, k, filter)
 
-    def ask(self, question: str, *, reader: str = "auto", k: int = 0, filter: Filter = Filter()) -> Answer:
-        """Evidence for a question, best first. `.found` is False when no content word of it occurs."""
-        from infinimem.ask import ask
+    def ask(
+        self,
+        question: str,
+        *,
+        reader: str = "auto",
+        k: int = 0,
+        filter: Filter = Filter(),
+        switches: Switches | None = None,
+        hear: Callable[[str], None] | None = None,
+        watch: Callable[[Round], None] = lambda round: None,
+    ) -> Answer:
+        """What memory says to a question, with its evidence; `.found` is False for *not in memory*.
 
+        `reader` is `agentic`, `hybrid`, `summary`, `bm25` (no model, no written answer), or `auto`: as configured,
+        else agentic where there is a model and bm25 where not. `switches` leaves parts of a reader out. `hear` is told
+        the answer piece by piece, `watch` each round of tool calls. Raises `BadInput`; a model that fails is no
+        error: `.failed` says why, and the evidence is there.
+        """
         require(isinstance(question, str), "a question is a text")
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
-        if reader not in ("auto", "bm25"):
-            raise BadInput(f"there is no reader {reader!r}; use auto or bm25")
-        return ask(self.index(), question, min(k or self.settings.count("ask.k"), MOST_HITS), filter)
+        k = min(k or self.settings.count("ask.k"), MOST_HITS)
+        reader, model = self._reader(reader)
+        if model is None:
+            from infinimem.ask import ask
+
+            return ask(self.index(), question, k, filter)
+        from infinimem.readers.agentic import Limits
+        from infinimem.readers.evidence import Switches
+        from infinimem.readers.memory import open_memory
+        from infinimem.readers.run import answer
+
+        memory = open_memory(self.root, self.index(), filter, self.settings.text("language"))
+        count = self.settings.count
+        limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
+        return answer(
+            memory,
+            question,
+            model,
+            reader=reader,
+            k=k,
+            limits=limits,
+            switches=switches or Switches(),
+            hear=hear,
+            watch=watch,
+        )
+
+    def _reader(self, reader: str) -> tuple[str, Metered | None]:
+        """Who reads, and the model that it asks; None for bm25. Raises `BadInput`."""
+        if reader not in READERS:
+            raise BadInput(f"there is no reader {reader!r}; use {', '.join(READERS[:-1])} or {READERS[-1]}")
+        wanted = reader if reader != "auto" else self.settings.text("ask.reader")
+        model = None if wanted == "bm25" else self.model_for("ask")
+        if model is None and wanted not in ("auto", "bm25"):
+            raise BadInput("no model is configured; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY")
+        return ("agentic" if wanted == "auto" else wanted), model
 
     def catalog(self) -> list[CatalogRow]:
         """Every topic document with its summary, sorted by id; CURRENT is not among them."""

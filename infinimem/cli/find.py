@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,11 +13,11 @@ from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, U
 from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import READABLE, count, cut, duration, on_one_line, paint, paragraph, shown, width, wrap
-from infinimem.cli.talk import emit, is_terminal, out, say
-from infinimem.errors import BadInput
+from infinimem.cli.talk import emit, flush, is_terminal, out, say
+from infinimem.errors import BadInput, ModelFailed
 
 if TYPE_CHECKING:
-    from infinimem.ask import Answer, Evidence
+    from infinimem.ask import Answer, Evidence, Round
     from infinimem.grep import Match
     from infinimem.model import Filter, Hit
 
@@ -38,7 +41,9 @@ def ask(
         int | None, typer.Option("-k", metavar="N", min=1, help="Pieces of evidence; by default as config says.")
     ] = None,
     evidence: Annotated[bool, typer.Option("--evidence", help="The evidence alone: no model, no note.")] = False,
-    reader: Annotated[str, typer.Option(metavar="auto|bm25", help="Who reads.")] = "auto",
+    reader: Annotated[
+        str, typer.Option(metavar="auto|agentic|hybrid|summary|bm25", help="Who reads; bm25 asks no model.")
+    ] = "auto",
     where: Where = None,
     since: Since = "",
     until: Until = "",
@@ -50,23 +55,88 @@ def ask(
 ) -> int:
     """Answer a question from memory, with the place of every piece of evidence.
 
-    The exit code is 1 when memory does not hold it.
+    The exit code is 1 when memory does not hold it, 4 when a model failed to write the answer.
     """
     words = text_of(question, "question")
     filter = filter_of(where, since, until, ns, as_of, known_at, everything)
-    answer = shown_library(ctx).ask(words, reader=reader, k=k or 0, filter=filter)
+    streams = is_terminal() and not wants_json(ctx)
+    heard = Heard()
+    answer = shown_library(ctx).ask(
+        words,
+        reader="bm25" if evidence else reader,
+        k=k or 0,
+        filter=filter,
+        hear=heard.hear if streams else None,
+        watch=watcher(trace),
+    )
     if wants_json(ctx):
         emit(answer_values(answer))
+    else:
+        heard.end()
+        print_answer(answer, filter, heard.text, alone=evidence, scores=trace)
+    if trace:
+        say_how(answer, filter)
+    if answer.failed:
+        return ModelFailed.exit_code
+    return 0 if answer.found else 1
+
+
+class Heard:
+    """An answer that is shown on a terminal as it comes."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def hear(self, piece: str) -> None:
+        """Show one more piece."""
+        self.text += piece
+        out(shown(piece), end="")
+        flush(sys.stdout)
+
+    def end(self) -> None:
+        """End the line that was shown last."""
+        if self.text and not self.text.endswith("\n"):
+            out()
+
+
+def watcher(trace: bool) -> Callable[[Round], None]:
+    """What tells a person each round when it is over, if they want to know."""
+    numbers = itertools.count(1)
+
+    def watch(one: Round) -> None:
+        cost = f"{one.tokens:,} tokens, {duration(one.seconds)}"
+        say(f"round {next(numbers)}: {count(one.new, 'new entry', 'new entries')}, {cost}")
+        for call in one.calls:
+            say(f"  {shown(call)}")
+
+    return watch if trace else lambda one: None
+
+
+def print_answer(answer: Answer, filter: Filter, heard: str, *, alone: bool, scores: bool) -> None:
+    """The answer and what it cites; or *not in memory* and what comes nearest; or the evidence by itself."""
+    if answer.failed:
+        say(f"no answer was written: {answer.failed}")
+        if answer.evidence:
+            say(f"this is what memory holds, likeliest first ({len(answer.evidence)})")
+        print_evidence(answer.evidence, scores=scores)
     elif not answer.found:
         out("not in memory")
         say(why_missing(answer, filter))
+        if answer.nearest:
+            out("nearest:")
+            print_evidence(answer.nearest, scores=scores)
+    elif answer.text:
+        if heard.split() != answer.text.split():
+            if heard:
+                out(paint("after checking:", "dim"))
+            out("\n".join(wrap(shown(answer.text), min(width(), READABLE))) if is_terminal() else answer.text)
+        out()
+        cited = set(answer.citations)
+        print_evidence(tuple(piece for piece in answer.evidence if piece.place in cited), scores=scores)
     else:
-        if not evidence:
+        if not alone:
             say(f"no model wrote an answer; this is what memory holds, likeliest first ({len(answer.evidence)})")
-        print_evidence(answer.evidence, scores=trace)
-    if trace:
-        say_how(answer, filter)
-    return 0 if answer.found else 1
+        print_evidence(answer.evidence, scores=scores)
 
 
 def text_of(words: list[str], what: str) -> str:
@@ -78,12 +148,11 @@ def text_of(words: list[str], what: str) -> str:
 
 
 def why_missing(answer: Answer, filter: Filter) -> str:
-    """Why there is no evidence."""
+    """Why there is no evidence, or none that answers."""
     from infinimem.model import Filter
 
-    if filter == Filter():
-        return answer.stop
-    return f"{answer.stop}, or nothing passes the filters"
+    why = answer.why or answer.stop
+    return why if filter == Filter() else f"{why}, or nothing passes the filters"
 
 
 def print_evidence(pieces: tuple[Evidence, ...], *, scores: bool = False) -> None:
@@ -116,10 +185,18 @@ def answer_values(answer: Answer) -> dict[str, Any]:
         "found": answer.found,
         "citations": list(answer.citations),
         "evidence": [evidence_values(piece) for piece in answer.evidence],
-        "rounds": list(answer.rounds),
+        "rounds": [
+            {"calls": list(one.calls), "new": one.new, "tokens": one.tokens, "seconds": round(one.seconds, 3)}
+            for one in answer.rounds
+        ],
         "stop": answer.stop,
         "reader": answer.reader,
         "fallback": answer.fallback,
+        "failed": answer.failed,
+        "why": answer.why,
+        "nearest": [evidence_values(piece) for piece in answer.nearest],
+        "dropped": list(answer.dropped),
+        "removed": answer.removed,
         "usage": {
             "calls": usage.calls,
             "tokens_in": usage.tokens_in,
@@ -142,18 +219,21 @@ def evidence_values(piece: Evidence) -> dict[str, Any]:
         "source": piece.source,
         "headings": list(piece.headings),
         "retired": piece.retired,
+        "by": piece.by,
         "score": round(piece.score, 4),
     }
 
 
 def say_how(answer: Answer, filter: Filter) -> None:
-    """The reader, its rounds, why it stopped and what it cost."""
-    for number, one in enumerate(answer.rounds, 1):
-        say(f"round {number}: {one}")
+    """The reader, why it stopped, what was taken out of the answer, and what it all cost."""
     used = [f"{name} {value}" for name, value in filter_words(filter)]
     say(f"reader {answer.reader}: {count(len(answer.evidence), 'piece')} of evidence, stop: {answer.stop}")
     if used:
         say(f"filters: {', '.join(used)}")
+    if answer.removed:
+        say(f"{count(answer.removed, 'citation')} of no entry taken out")
+    for statement in answer.dropped:
+        say(f"without support, left out: {shown(on_one_line(statement))}")
     usage = answer.usage
     say(f"{count(usage.calls, 'model call')}, {usage.tokens_in + usage.tokens_out:,} tokens, {duration(usage.seconds)}")
 

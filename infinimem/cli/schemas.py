@@ -13,6 +13,7 @@ ABOUT = {
     "config": "a configuration file: infinimem.yaml, or your own config.yaml",
     "init": "init --json: the library",
     "write": "write --json: the seqs",
+    "write-extract": "write --extract --json: the seqs, and what a model took from the words",
     "flush": "flush --json: the report",
     "flush-estimate": "flush --estimate --json: what a model would cost",
     "ask": "ask --json: answer, citations, evidence",
@@ -133,13 +134,16 @@ def output_schema(name: str) -> Schema:
         case "init":
             return record(library=text(), created=truth())
         case "write":
-            repeat = record(seq=number(least=1), of=number(least=1))
+            return record(**written_fields())
+        case "write-extract":
+            fact = {"seq": number(least=1), "text": text(), "time": text("empty when unknown")}
             return record(
-                seqs=SEQS,
-                stored=truth("false when the key was written before, or there was nothing to write"),
-                repeats=rows(repeat, "entries whose very words were in CURRENT already"),
-                library=text(),
-                created=truth("whether the library was made now"),
+                **written_fields(),
+                extracted=rows(record(**fact, **{"from": SEQS}), "new entries, and the entries they come from"),
+                skipped=rows(record(text=text(), why=text()), "what the model proposed and a check refused"),
+                notes=rows(text(), "dates that were not taken over"),
+                failures=rows(text(), "what the model could not do"),
+                usage=USAGE,
             )
         case "flush" | "split" | "merge" | "undo":
             return report_schema()
@@ -149,23 +153,52 @@ def output_schema(name: str) -> Schema:
                 calls=number(), tokens_in=number(), tokens_out=number(), seconds=share(), price=price, entries=number()
             )
         case "ask":
-            return record(
-                answer=text("empty when no model wrote one"),
-                found=truth("false: not in memory"),
-                citations=rows(text(), "topic:line"),
-                evidence=rows(record(**PIECE)),
-                rounds=rows({"description": "a reader's round and its tool calls"}),
-                stop=text("why the reader stopped"),
-                reader=text(),
-                fallback=truth(),
-                usage=USAGE,
-            )
+            return answer_schema()
         case "search":
             return rows(record(**PIECE, fields=FIELDS))
         case "recover":
             return record(recovered=SEQS)
         case _:
             return view_schema(name)
+
+
+def written_fields() -> dict[str, Schema]:
+    """What `write` prints."""
+    repeat = record(seq=number(least=1), of=number(least=1))
+    return {
+        "seqs": SEQS,
+        "stored": truth("false when the key was written before, or there was nothing to write"),
+        "repeats": rows(repeat, "entries whose very words were in CURRENT already"),
+        "library": text(),
+        "created": truth("whether the library was made now"),
+    }
+
+
+def answer_schema() -> Schema:
+    """What `ask` prints: the answer, what it rests on, and how that was found."""
+    one = record(
+        calls=rows(text(), "tool calls and what came of each"),
+        new=number("entries not shown before"),
+        tokens=number("sent and received"),
+        seconds=share(),
+    )
+    by = number("the entry that took its place; 0 for none")
+    return record(
+        answer=text("empty when no model wrote one"),
+        found=truth("false: not in memory"),
+        citations=rows(text(), "topic:line"),
+        evidence=rows(record(**PIECE, by=by), "what the answer was written from; all of it is shown to a model"),
+        nearest=rows(record(**PIECE, by=by), "what comes nearest to a question that memory does not answer"),
+        rounds=rows(one, "a reader's rounds"),
+        stop=text("why the reader stopped"),
+        reader={"enum": ["agentic", "hybrid", "summary", "bm25"]},
+        fallback=truth("the model failed, and part or all of its work was done without it"),
+        failed=text("why an answer that was asked for was not written; empty otherwise"),
+        why=text("why memory does not answer; empty otherwise"),
+        dropped=rows(text(), "statements of the model without support, left out of the answer"),
+        removed=number("citations of entries that do not exist, taken out"),
+        usage=USAGE,
+    )
 
 
 def report_schema() -> Schema:

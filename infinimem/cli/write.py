@@ -15,6 +15,7 @@ from infinimem.cli.talk import emit, out, say
 from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
+    from infinimem.consolidate.extract import Extracted
     from infinimem.store.buffer import Appended
 
 app = command_app()
@@ -59,10 +60,15 @@ def write(
     chat: Annotated[
         bool, typer.Option("--chat", help="Messages with role and content, as JSON or JSON lines.")
     ] = False,
+    extract: Annotated[
+        bool, typer.Option("--extract", help="Have a model also take the facts out, each linked to its source.")
+    ] = False,
 ) -> int:
     """Append entries to memory; they are on disk when it returns.
 
     Prints the seq of each entry, one a line. The first write makes your own library if there is none.
+    With --extract the words are written first; the exit code is 4 when the model then fails, 5 when a check refuses
+    some of what it says.
     """
     form = one_of(lines=lines, jsonl=jsonl, chat=chat)
     refuse_file_names(text or [], form)
@@ -71,6 +77,8 @@ def write(
     if ns:
         fields["ns"] = ns
     shared = {"source": source, "time": time, "observed": observed, "supersedes": supersedes or (), "key": key}
+    if extract:
+        return store_and_extract(ctx, entries, shared, fields)
     return store(ctx, entries, shared, fields)
 
 
@@ -95,10 +103,7 @@ def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], met
     from infinimem.store.layout import find_library, is_library
 
     if not entries:
-        say("there is nothing to write")
-        if wants_json(ctx):
-            emit({"seqs": [], "stored": False, "repeats": [], "library": "", "created": False})
-        return 0
+        return nothing_to_write(ctx)
     root, _ = find_library(request_of(ctx).library or None, create=True)
     made = not is_library(root)
     try:
@@ -113,6 +118,14 @@ def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], met
     return 0
 
 
+def nothing_to_write(ctx: typer.Context, **more: Any) -> int:
+    """An input without an entry is no error."""
+    say("there is nothing to write")
+    if wants_json(ctx):
+        emit({"seqs": [], "stored": False, "repeats": [], "library": "", "created": False, **more})
+    return 0
+
+
 def checked(entries: list[Placed], shared: dict[str, Any], meta: dict[str, str]) -> None:
     """Refuse what cannot be an entry, by the place where it was read."""
     from infinimem.library import draft_of
@@ -123,12 +136,12 @@ def checked(entries: list[Placed], shared: dict[str, Any], meta: dict[str, str])
         draft_of(entry, given, meta, shared["key"], place)
 
 
-def report(ctx: typer.Context, done: "Appended", root: Path, made: bool) -> None:
+def report(ctx: typer.Context, done: "Appended", root: Path, made: bool, **more: Any) -> None:
     """The seqs as data; what is worth knowing as talk."""
     if wants_json(ctx):
         repeats = [{"seq": seq, "of": earlier} for seq, earlier in done.repeats]
         seqs = list(done.seqs)
-        emit({"seqs": seqs, "stored": done.stored, "repeats": repeats, "library": str(root), "created": made})
+        emit({"seqs": seqs, "stored": done.stored, "repeats": repeats, "library": str(root), "created": made, **more})
     elif done.seqs:
         out("\n".join(map(str, done.seqs)))
     if made:
@@ -149,6 +162,75 @@ def warn_of_future(done: "Appended", supersedes: list[str]) -> None:
     later = [seq for text in supersedes for seq in parse_seqs(text) if done.seqs and seq >= done.seqs[0]]
     if later:
         say(f"there is no entry {later[0]} to replace yet; the next flush will skip that")
+
+
+# Extracting
+
+
+def store_and_extract(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], meta: dict[str, str]) -> int:
+    """Write the entries, have a model take facts from them, and say what became of both."""
+    from infinimem.cli.progress import progress
+    from infinimem.config import load_settings
+    from infinimem.library import NO_MODEL_TO_EXTRACT, Library
+    from infinimem.llm.connect import is_configured
+    from infinimem.store.layout import find_library, is_library
+
+    root, _ = find_library(request_of(ctx).library or None, create=True)
+    made = not is_library(root)
+    if not is_configured(load_settings(None if made else root)):
+        raise BadInput(NO_MODEL_TO_EXTRACT)
+    if not entries:
+        return nothing_to_write(ctx, **extracted_values(None))
+    checked(entries, shared, meta)
+    with progress() as show:
+        found = Library.open(root, create=made).extract(
+            [entry for _, entry in entries], meta=meta, progress=show, **shared
+        )
+    report(ctx, found.written, root, made, **extracted_values(found))
+    if not wants_json(ctx):
+        for seq, fact in zip(found.seqs, found.facts, strict=True):
+            out(f"{seq}\t{fact.text}")
+    warn_of_future(found.written, shared["supersedes"])
+    say_extracted(found)
+    return found.exit_code
+
+
+def extracted_values(found: "Extracted | None") -> dict[str, Any]:
+    """What was taken from the words, as JSON has it."""
+    if found is None:
+        return {"extracted": [], "skipped": [], "notes": [], "failures": [], "usage": usage_values(0, 0, 0, 0.0)}
+    used = found.usage
+    return {
+        "extracted": [
+            {"seq": seq, "text": fact.text, "time": fact.time, "from": list(fact.seqs)}
+            for seq, fact in zip(found.seqs, found.facts, strict=True)
+        ],
+        "skipped": [{"text": one.text, "why": one.why} for one in found.refused],
+        "notes": list(found.notes),
+        "failures": list(found.failures),
+        "usage": usage_values(used.calls, used.tokens_in, used.tokens_out, used.seconds),
+    }
+
+
+def usage_values(calls: int, sent: int, received: int, seconds: float) -> dict[str, Any]:
+    """A cost as JSON has it."""
+    return {"calls": calls, "tokens_in": sent, "tokens_out": received, "seconds": round(seconds, 3)}
+
+
+def say_extracted(found: "Extracted") -> None:
+    """What the model could not do, and what was not taken of what it said."""
+    from infinimem.cli.show import shown
+
+    for one in found.refused:
+        say(shown(f"skipped: «{one.text}»: {one.why}" if one.text else f"skipped: {one.why}"))
+    for note in found.notes:
+        say(shown(note))
+    if found.failures:
+        first, *more = found.failures
+        also = f" (and {len(more)} more)" if more else ""
+        say(f"the model failed; the words are written, nothing is lost: {' '.join(first.split())}{also}")
+    elif found.written.stored and not found.facts and not found.refused:
+        say("the model found no fact in it")
 
 
 # Reading

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -53,6 +53,9 @@ __all__ = [
 
 DEPTH = 100
 """Candidates that the inverted index hands to the final ranking."""
+
+LONGEST_LIST = 10_000
+"""Entries that a complete list holds at most."""
 
 _AROUND = 2  # steps in seq order from a candidate to entries that are ranked with it
 _LARGE_CHANGE = 4_000_000  # bytes of changed files from which on a big write buffer pays
@@ -324,6 +327,50 @@ class Index:
 
         return self._mended(lambda: self._at_seqs((seq,), EVIDENCE))
 
+    def entries(self, terms: Sequence[str], filter: Filter = Filter(), most: int = LONGEST_LIST) -> list[Unit]:
+        """Every unit that holds all of the analysed terms and passes the filter, in order of time; no top-k.
+
+        What has no time comes last; without terms, everything that passes.
+        """
+        return self._mended(
+            lambda: self._in_time(
+                (record for shelf in self._shelves for record in shelf.match_all(terms, filter, most)), filter
+            )
+        )
+
+    def nearly(self, terms: Sequence[str], filter: Filter = Filter(), most: int = LONGEST_LIST) -> list[Unit]:
+        """The units that hold as many of the terms as any does, in order of time."""
+        return self._mended(lambda: self._nearly(terms, filter, most))
+
+    def passing(self, units: Iterable[Unit], filter: Filter) -> list[Unit]:
+        """The units that a filter lets be recalled; one that was retired and stands again is not retired."""
+        hits = [Hit(unit, 0.0) for unit in units]
+        return self._mended(lambda: [hit.unit for hit in self._allowed(hits, filter)])
+
+    def retired(self, seqs: Iterable[int]) -> list[Unit]:
+        """What left the visible surface under these seqs, by place."""
+        from infinimem.search.shelf import RETIRED
+
+        wanted = tuple(seqs)
+        return self._mended(lambda: self._at_seqs(wanted, RETIRED))
+
+    def replaced_by(self, seq: int) -> list[Unit]:
+        """The retired units whose place a seq took."""
+        from infinimem.search.shelf import RETIRED
+
+        return self._mended(
+            lambda: [
+                record.unit for shelf in self._shelves for record in shelf.with_fact("retired_by", str(seq), RETIRED)
+            ]
+        )
+
+    def superseding(self) -> list[Unit]:
+        """CURRENT's entries that take another's place, which a flush has not seen to yet."""
+        path = path_of(CURRENT)
+        return self._mended(
+            lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("supersedes", path)]
+        )
+
     def catalog(self) -> list[CatalogRow]:
         """Every document by path, CURRENT among them; evidence is none."""
         rows = self._mended(self._whole_rows)
@@ -372,6 +419,23 @@ class Index:
         ]
         allowed = self._allowed(hits, filter)
         return sorted(allowed, key=lambda hit: (-hit.score, hit.unit.path, hit.unit.line))[:k]
+
+    def _nearly(self, terms: Sequence[str], filter: Filter, most: int) -> list[Unit]:
+        wanted = frozenset(terms)
+        held = [
+            (len(wanted.intersection((*record.own, *record.signature, *record.headings))), record)
+            for shelf in self._shelves
+            for _, record in shelf.match(terms, filter, most)
+        ]
+        top = max((number for number, _ in held), default=0)
+        return self._in_time((record for number, record in held if number == top), filter)
+
+    def _in_time(self, records: Iterable[Record], filter: Filter) -> list[Unit]:
+        from infinimem.search.records import happened
+
+        allowed = self._allowed([Hit(record.unit, 0.0) for record in records], filter)
+        never = (10**12, 10**12)
+        return sorted((hit.unit for hit in allowed), key=lambda unit: (happened(unit) or never, unit.path, unit.line))
 
     def _allowed(self, hits: list[Hit], filter: Filter) -> list[Hit]:
         """The hits that pass a filter; an entry that was retired and stands again is not retired."""

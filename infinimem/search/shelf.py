@@ -89,6 +89,15 @@ class Shelf:
         found = self._searcher.search(self._unmasked(clauses), depth, count=False)
         return [(score, restore(*self._stored(address))) for score, address in found.hits]
 
+    def match_all(self, terms: Sequence[str], filter: Filter, limit: int) -> list[Record]:
+        """The records that hold every one of the terms, in headings or not; without terms, all that may be recalled."""
+        fields = ("words", "above", "past") if looks_back(filter) else ("words", "above")
+        kinds = (VISIBLE, RETIRED) if looks_back(filter) else (VISIBLE,)
+        holding = [(Occur.Must, self._any((term,), fields)) for term in terms]
+        recalled = [(Occur.Should, self._kind(kind)) for kind in kinds]
+        clauses = [*holding, (Occur.Must, Query.boolean_query(recalled)), *self._narrow(filter)]
+        return [restore(*self._stored(address)) for address in self._find(self._unmasked(clauses), limit)]
+
     def at_seqs(self, seqs: Iterable[int], kind: int = VISIBLE) -> list[Record]:
         """Every record of a kind that stands for one of these seqs, by place."""
         wanted = sorted(seq for seq in set(seqs) if seq >= 0)
@@ -102,10 +111,20 @@ class Shelf:
         records = [restore(*self._stored(address)) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
-    def with_field(self, key: str) -> list[Record]:
-        """Every visible record that has a signature field of this name, by place."""
+    def with_field(self, key: str, path: str = "") -> list[Record]:
+        """Every visible record, of one file or of all, that has a signature field of this name, by place."""
         has_it = Query.regex_query(self._schema, "facts", f"{key}=.*")
         clauses = [(Occur.Must, has_it), (Occur.Must, self._kind(VISIBLE))]
+        if path:
+            clauses.append((Occur.Must, Query.term_query(self._schema, "path", _safe(path))))
+        addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
+        records = [restore(*self._stored(address)) for address in addresses]
+        return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
+
+    def with_fact(self, key: str, value: str, kind: int) -> list[Record]:
+        """Every record of a kind whose signature field `key` is `value`, by place."""
+        says_it = Query.term_query(self._schema, "facts", _safe(f"{key}={value}"))
+        clauses = [(Occur.Must, says_it), (Occur.Must, self._kind(kind))]
         addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
         records = [restore(*self._stored(address)) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))

@@ -1,0 +1,180 @@
+"""The answer: written by a model from evidence, believed only as far as the evidence bears it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from infinimem.ask import Evidence
+from infinimem.llm.port import Message, Model, Reply, Request
+from infinimem.llm.prompts import prompt_for
+from infinimem.llm.reply import THOUGHT
+from infinimem.model import Usage
+from infinimem.readers.cite import NOT_THERE, check, finished, statements
+
+LONGEST_PIECE = 1500
+"""Characters of a piece of evidence that the model sees."""
+REPLY = 400
+"""Tokens that an answer may have."""
+LONGEST_ANSWER = 20_000
+"""Characters of a reply that are looked at."""
+REMINDER = (
+    "That names no evidence. Write the answer again, with the number of its piece, like [1], after every sentence."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer in which every statement cites `[topic:line]` of evidence that bears it out; or none, and `why`.
+
+    `removed` counts citations of entries that do not exist, `dropped` are statements without support.
+    """
+
+    text: str
+    found: bool
+    citations: tuple[str, ...] = ()
+    removed: int = 0
+    dropped: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Sieve:
+    """Takes an answer statement by statement and keeps what the evidence bears out."""
+
+    question: str
+    pieces: Sequence[Evidence]
+    count: int
+    hear: Callable[[str], None] | None = None
+    kept: list[str] = field(default_factory=list)
+    citations: dict[str, None] = field(default_factory=dict)
+    removed: int = 0
+    dropped: list[str] = field(default_factory=list)
+    why: str = ""
+    before: list[int] = field(default_factory=list)
+    denies: bool = False
+    rest: str = ""
+
+    def take(self, piece: str) -> None:
+        """More of the reply, as it comes."""
+        self.rest += piece
+        if "<think" in self.rest and "</think" not in self.rest:
+            return
+        done, self.rest = finished(THOUGHT.sub("", self.rest) if "<think" in self.rest else self.rest)
+        for statement in done:
+            self.judge(statement)
+
+    def end(self) -> None:
+        """The reply is over."""
+        rest, self.rest = THOUGHT.sub("", self.rest), ""
+        for statement, _ in statements(rest):
+            self.judge(statement)
+
+    def judge(self, statement: str) -> None:
+        """Keep a statement, or drop it and remember why."""
+        if NOT_THERE.match(statement):
+            self.denies = True
+            return
+        checked, self.before = check(statement, self.pieces, self.question, before=self.before, count=self.count)
+        self.removed += checked.removed
+        if checked.why:
+            if checked.text:
+                self.dropped.append(checked.text)
+                self.why = self.why or checked.why
+            return
+        self.kept.append(checked.text)
+        self.citations.update(dict.fromkeys(checked.citations))
+        if self.hear is not None:
+            self.hear(checked.text if len(self.kept) == 1 else f" {checked.text}")
+
+
+def write_answer(
+    question: str,
+    evidence: Sequence[Evidence],
+    model: Model,
+    *,
+    complete: bool = False,
+    total: int = 0,
+    hear: Callable[[str], None] | None = None,
+) -> Written:
+    """The model's answer to a question from these pieces, checked statement by statement.
+
+    `complete` says that the pieces are all `total` entries that match, in order of time. `hear` is told what has
+    passed the check, as it comes. Raises `ModelFailed`.
+    """
+    system, user = prompt_for(
+        "answer",
+        {
+            "evidence": "\n".join(lines_of(evidence)) or "(none)",
+            "count": counted(len(evidence), complete, total),
+            "question": " ".join(question.split()),
+        },
+    )
+    messages = (Message("system", system), Message("user", user))
+    sieve = Sieve(question, evidence, total if complete else 0, hear)
+    reply = ask(model, messages, sieve)
+    usage = reply.usage
+    if not sieve.kept and not sieve.denies and sieve.why in ("", "it cites no entry") and reply.text.strip():
+        again = (*messages, Message("assistant", reply.text[:LONGEST_ANSWER]), Message("user", REMINDER))
+        second = Sieve(question, evidence, total if complete else 0, hear)
+        reply = ask(model, again, second)
+        usage = Usage(
+            usage.calls + reply.usage.calls,
+            usage.tokens_in + reply.usage.tokens_in,
+            usage.tokens_out + reply.usage.tokens_out,
+            usage.seconds + reply.usage.seconds,
+        )
+        if second.kept or second.denies:
+            sieve = second
+    return written(sieve, usage)
+
+
+def ask(model: Model, messages: tuple[Message, ...], sieve: Sieve) -> Reply:
+    """One try: the reply goes through the sieve as it comes."""
+    if sieve.hear is None:
+        reply = model.complete(Request("answer", messages, max_tokens=REPLY))
+        sieve.take(reply.text[:LONGEST_ANSWER])
+    else:
+        reply = model.complete(Request("answer", messages, max_tokens=REPLY, hear=sieve.take))
+    sieve.end()
+    return reply
+
+
+def written(sieve: Sieve, usage: Usage) -> Written:
+    """What is left in the sieve, as an answer."""
+    dropped = tuple(sieve.dropped)
+    if sieve.kept and not (sieve.denies and not sieve.citations):
+        why = f"{len(dropped)} without support left out: {sieve.why}" if dropped else ""
+        text = " ".join(sieve.kept)
+        return Written(text, True, tuple(sieve.citations), sieve.removed, dropped, usage, why)
+    why = "the entries found do not answer it"
+    if dropped and not sieve.denies:
+        why = f"what the model wrote has no support: {sieve.why}"
+    return Written("", False, (), sieve.removed, dropped, usage, why)
+
+
+def lines_of(evidence: Sequence[Evidence]) -> list[str]:
+    """The pieces as the model sees them: numbered, a line each, none of which can close the fence."""
+    numbers = {seq: number for number, piece in enumerate(evidence, 1) for seq in piece.seqs}
+    lines = []
+    for number, piece in enumerate(evidence, 1):
+        when = piece.time or (f"noted {piece.observed[:10]}" if piece.observed else "")
+        under = " > ".join(piece.headings)
+        about = " · ".join(word for word in (when, piece.source, under) if word)
+        text = " ".join("".join(char if char.isprintable() else " " for char in piece.text).split())
+        if len(text) > LONGEST_PIECE:
+            text = f"{text[:LONGEST_PIECE].rsplit(' ', 1)[0]} …"
+        mark = ""
+        if piece.retired:
+            by = numbers.get(piece.by, 0)
+            mark = f" ({piece.retired}; replaced by {by})" if by else f" ({piece.retired}: no longer true)"
+        lines.append(f"[{number}] {about}{mark}: {text}".replace("~~~", "~ ~ ~"))
+    return lines
+
+
+def counted(shown: int, complete: bool, total: int) -> str:
+    """A line that says whether the pieces are all there is."""
+    if complete:
+        return f"These are all {shown} entries that match, in order of time.\n"
+    return f"{total} entries match; these are {shown} of them, in order of time.\n" if total > shown else ""

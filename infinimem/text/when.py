@@ -1,0 +1,214 @@
+"""What dates a text can mean, said at a known time: `yesterday`, `vor drei Tagen`, `le 3 mai`, `上周`.
+
+Only to check a date that somebody else worked out, so a doubtful word allows all that it may mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+
+from infinimem.text.words import analyse, date_terms
+
+Days = tuple[date, date]
+"""The first and the last day of a period."""
+
+ISO = re.compile(r"(?!0000)(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?")
+ROUGHLY = timedelta(days=20)
+"""Periods shorter than this are named for one day in them (`last week`); who names a longer one knows no day."""
+
+
+def period(time: str) -> Days | None:
+    """The days of an ISO date, possibly partial or with a time of day; None if it is none."""
+    found = ISO.fullmatch(time)
+    if found is None:
+        return None
+    year, month, day = (int(part) if part else 0 for part in found.groups())
+    try:
+        if len(time) > len("2026-05-01"):
+            datetime.fromisoformat(time.replace(" ", "T", 1))
+        if day:
+            return date(year, month, day), date(year, month, day)
+        return month_of(year, month) if month else (date(year, 1, 1), date(year, 12, 31))
+    except ValueError:
+        return None
+
+
+def is_said(time: str, text: str, at: str) -> bool:
+    """Whether a date is said in a text, or follows from it and from `at`, when it was said ("" = unknown)."""
+    days = period(time)
+    if days is None:
+        return False
+    said = period(at)
+    terms = set(analyse(text))
+    wanted = date_terms(time[:10])
+    if wanted[-1] in terms:
+        return True
+    if said is None:
+        return False
+    if within(said, days):
+        return True
+    near = abs(days[0].year - said[0].year) <= 1
+    if near and len(time) >= 10 and wanted[-2] in terms:  # 3 May
+        return True
+    if near and len(time) == 7 and wanted[1] in terms:  # in May
+        return True
+    return any(
+        within(meant, days) or (within(days, meant) and meant[1] - meant[0] < ROUGHLY)
+        for meant in meanings(text, said[0])
+    )
+
+
+def meanings(text: str, at: date) -> Iterator[Days]:
+    """The periods that the words for time in a text may mean, said on a day."""
+    words = f" {text.casefold()} ".replace("’", "'")
+    for pattern, first, last in RELATIVE:
+        if pattern.search(words):
+            yield from span(at, first, last)
+    for pattern, unit, sign in COUNTED:
+        for found in pattern.finditer(words):
+            count = next(group for group in found.groups() if group)
+            number = int(count) if count.isdecimal() else NUMBERS[count]
+            yield from some_ago(at, unit, sign * number)
+    for pattern, unit, step in CALENDAR:
+        if pattern.search(words):
+            yield from some_ago(at, unit, step)
+    for weekday, pattern in enumerate(WEEKDAYS):
+        if pattern.search(words):
+            for step in range(-7, 8):
+                day = moved(at, step)
+                if day is not None and day.weekday() == weekday:
+                    yield day, day
+
+
+def some_ago(at: date, unit: str, number: int) -> Iterator[Days]:
+    """The period that lies a number of days, weeks, months or years away; weeks are said roughly."""
+    if unit == "day":
+        yield from span(at, number, number)
+    elif unit == "week":
+        yield from span(at, 7 * number - 6, 7 * number + 6)
+    elif unit == "month":
+        months = at.year * 12 + at.month - 1 + number
+        if 12 <= months < 12 * 10_000:
+            yield month_of(months // 12, months % 12 + 1)
+    elif 1 <= at.year + number < 10_000:
+        yield date(at.year + number, 1, 1), date(at.year + number, 12, 31)
+
+
+def span(at: date, first: int, last: int) -> Iterator[Days]:
+    """The days from one distance to another; nothing where the calendar ends."""
+    low, high = moved(at, first), moved(at, last)
+    if low is not None and high is not None:
+        yield low, high
+
+
+def moved(at: date, days: int) -> date | None:
+    """A day some days away; None beyond the calendar."""
+    try:
+        return at + timedelta(days=days)
+    except OverflowError:
+        return None
+
+
+def month_of(year: int, month: int) -> Days:
+    """The days of a month."""
+    first = date(year, month, 1)
+    last = date(year, 12, 31) if month == 12 else date(year, month + 1, 1) - timedelta(days=1)
+    return first, last
+
+
+def within(one: Days, other: Days) -> bool:
+    """Whether one period lies in another."""
+    return other[0] <= one[0] and one[1] <= other[1]
+
+
+# Tables. Latin and Cyrillic words stand between word boundaries, those of Han and Kana anywhere.
+
+
+def words_for(spaced: str, unspaced: str = "") -> re.Pattern[str]:
+    """Any of these words or phrases, separated by `|`."""
+    return re.compile("|".join([rf"\b(?:{spaced})\b", *([unspaced] if unspaced else [])]))
+
+
+RELATIVE = (
+    (words_for("today|tonight|this morning|this evening|heute|aujourd'hui|hoy|oggi|сегодня", "今天|今日|오늘"), 0, 0),
+    (words_for("yesterday|gestern|hier|ayer|ieri|вчера", "昨天|昨日|어제"), -1, -1),
+    (words_for("last night|letzte nacht|anoche", "昨晚|昨夜"), -1, 0),
+    (words_for("tomorrow|morgen|demain|mañana|domani|завтра", "明天|明日|내일"), 1, 1),
+    (words_for("the day before yesterday|vorgestern|avant-hier|anteayer|позавчера", "前天|一昨日"), -2, -2),
+    (words_for("the day after tomorrow|übermorgen|après-demain|pasado mañana|послезавтра", "后天|後天|明後日"), 2, 2),
+    (words_for("this week|diese woche|cette semaine|esta semana", "这周|本周|今週"), -6, 6),
+    (
+        words_for("(?:last|the|this|next) weekend|wochenende|week-end|fin de semana", "周末|週末"),
+        -9,
+        9,
+    ),
+)
+NUMBERS = {
+    word: number
+    for number, words in enumerate(
+        (
+            "a an one ein eine einem einer un une una uno один одну 一",
+            "two zwei deux dos due два две 二 两",
+            "three drei trois tres tre три 三",
+            "four vier quatre cuatro quattro четыре 四",
+            "five fünf cinq cinco cinque пять 五",
+            "six sechs seis sei шесть 六",
+            "seven sieben sept siete sette семь 七",
+            "eight acht huit ocho otto восемь 八",
+            "nine neun neuf nueve nove девять 九",
+            "ten zehn dix diez dieci десять 十",
+        ),
+        1,
+    )
+    for word in words.split()
+}
+COUNT = "(" + "|".join([r"\d{1,3}", *sorted(NUMBERS, key=len, reverse=True)]) + ")"
+UNITS = {
+    "day": ("days?|tag(?:e|en)?|jours?|d[ií]as?|giorn[oi]|день|дня|дней", "天|日"),
+    "week": ("weeks?|wochen?|semaines?|semanas?|settiman[ae]|недел[юиь]", "周|週|个星期|週間"),
+    "month": ("months?|monat(?:e|en)?|mois|mes(?:es)?|mes[ei]|месяц(?:а|ев)?", "个月|か月|ヶ月"),
+    "year": ("years?|jahr(?:e|en)?|ans?|années?|años?|ann[oi]|года?|лет", "年"),
+}
+COUNTED = tuple(
+    (re.compile(pattern), unit, sign)
+    for unit, (names, unspaced) in UNITS.items()
+    for sign, pattern in (
+        (
+            -1,
+            rf"\b{COUNT} (?:{names}) (?:ago|earlier|fa|назад)\b|\b(?:vor|hace|il y a) {COUNT} (?:{names})\b"
+            rf"|{COUNT} ?(?:{unspaced}) ?(?:之?前)",
+        ),
+        (
+            1,
+            rf"\b(?:in|within|dans|en|dentro de|fra|через) {COUNT} (?:{names})\b|\b{COUNT} (?:{names}) from now\b"
+            rf"|{COUNT} ?(?:{unspaced}) ?(?:之?后|之?後)",
+        ),
+    )
+)
+CALENDAR = tuple(
+    (words_for(spaced, unspaced), unit, step)
+    for unit, step, spaced, unspaced in (
+        ("week", -1, "last week|letzte[nr]? woche|vorige woche|la semaine dernière|la semana pasada", "上周|上週|先週"),
+        ("week", 1, "next week|nächste[nr]? woche|la semaine prochaine|la próxima semana", "下周|下週|来週"),
+        ("month", -1, "last month|letzten monat|le mois dernier|el mes pasado|в прошлом месяце", "上个月|上月|先月"),
+        ("month", 0, "this month|diesen monat|ce mois-ci|este mes", "这个月|本月|今月"),
+        ("month", 1, "next month|nächsten monat|le mois prochain|el próximo mes", "下个月|下月|来月"),
+        ("year", -1, "last year|letztes jahr|voriges jahr|l'année dernière|el año pasado|в прошлом году", "去年"),
+        ("year", 0, "this year|dieses jahr|heuer|cette année|este año", "今年"),
+        ("year", 1, "next year|nächstes jahr|l'année prochaine|el próximo año|в следующем году", "明年|来年"),
+    )
+)
+WEEKDAYS = tuple(
+    words_for(spaced, unspaced)
+    for spaced, unspaced in (
+        ("monday|montag|lundi|lunes|lunedì|понедельник", "周一|星期一|月曜"),
+        ("tuesday|dienstag|mardi|martes|martedì|вторник", "周二|星期二|火曜"),
+        ("wednesday|mittwoch|mercredi|miércoles|mercoledì|сред[ау]", "周三|星期三|水曜"),
+        ("thursday|donnerstag|jeudi|jueves|giovedì|четверг", "周四|星期四|木曜"),
+        ("friday|freitag|vendredi|viernes|venerdì|пятниц[ау]", "周五|星期五|金曜"),
+        ("saturday|samstag|sonnabend|samedi|sábado|sabato|суббот[ау]", "周六|星期六|土曜"),
+        ("sunday|sonntag|dimanche|domingo|domenica|воскресенье", "周日|星期日|星期天|日曜"),
+    )
+)
