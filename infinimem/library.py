@@ -200,12 +200,12 @@ class Library:
         written = self.write_all(
             entries, source=source, time=time, observed=observed, supersedes=supersedes, meta=meta, key=key
         )
+        if written.differs or not written.seqs:
+            return Extracted(written)
         second_key = f"{key}:extract" if key else ""
         earlier = {} if written.stored else find_key(self.root, second_key)
         if earlier:
             return Extracted(written, tuple(earlier), recalled(self.index(), earlier))
-        if written.differs or not written.seqs:
-            return Extracted(written)
         shared = {"source": source, "time": time, "observed": observed}
         several = [entries] if isinstance(entries, str | Mapping) else entries
         turns = turns_of(written.seqs, [draft_of(entry, shared, meta or {}, "", "") for entry in several])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.llm.planner import sensible, step_of
+from tests.llm.server import Answer, Behaviour, Payload, serving
+
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
 CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+WITH_MODEL = re.findall(r"```console model\n(.*?)```", README, re.DOTALL)
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-def scenes() -> list[tuple[str, list[str]]]:
+def scenes(blocks: list[str]) -> list[tuple[str, list[str]]]:
     """Each command with the lines that it is shown to print (standard output and standard error)."""
     found: list[tuple[str, list[str]]] = []
-    for line in "".join(CONSOLE).splitlines():
+    for line in "".join(blocks).splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
         else:
@@ -34,24 +39,21 @@ def matches(shown: list[str], printed: str) -> bool:
     return re.fullmatch(pattern, printed) is not None
 
 
-def test_the_console_blocks_print_what_they_show(tmp_path: Path) -> None:
+def play(blocks: list[str], folder: Path, **more: str) -> None:
+    """Run the blocks as one session and hold what each command prints against what is shown."""
     shell = Path(sys.executable).parent
-    environment = {
-        **os.environ,
-        "HOME": str(tmp_path),
-        "PATH": f"{shell}:{os.environ['PATH']}",
-        "LC_ALL": "C.UTF-8",
-    }
+    environment = {**os.environ, "HOME": str(folder), "PATH": f"{shell}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     environment.pop("XDG_CONFIG_HOME", None)
+    environment.update(more)
     exports = ""
-    assert len(scenes()) >= 10
-    for command, shown in scenes():
+    for command, shown in scenes(blocks):
         if command.startswith("export "):
-            exports += f"{command}\n"
+            name = command.removeprefix("export ").partition("=")[0]
+            exports += "" if name in more else f"{command}\n"
             continue
         done = subprocess.run(
             ["sh", "-c", exports + command],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -61,6 +63,34 @@ def test_the_console_blocks_print_what_they_show(tmp_path: Path) -> None:
         both = (done.stdout + done.stderr, done.stderr + done.stdout)
         assert any(matches(shown, text) for text in both), f"$ {command}\n{both[0]}\nshown:\n" + "\n".join(shown)
         assert done.returncode == (1 if "not in memory" in both[0] else 0)
+
+
+def test_the_console_blocks_print_what_they_show(tmp_path: Path) -> None:
+    assert len(scenes(CONSOLE)) >= 10
+    play(CONSOLE, tmp_path)
+
+
+def test_the_blocks_with_a_model_print_what_they_show(tmp_path: Path) -> None:
+    planner = sensible(
+        lambda new, words, old, others: "replaces" if "Nordlys" in words and "works at Fjord" in others else ""
+    )
+
+    def answer(payload: Payload) -> Answer:
+        step = step_of(payload)
+        if step == "search":
+            told = str(payload["messages"])
+            found = re.findall(r"\[(maya:\d+)\]", told)
+            call = ("finish", {"places": found[-1:]}) if len(payload["messages"]) > 2 else ("search", {"query": "Maya"})
+            function = {"name": call[0], "arguments": json.dumps(call[1])}
+            return {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+        if step == "answer":
+            number = re.findall(r"\[(\d+)\] [^\n]*works at Nordlys", str(payload["messages"][1]["content"]))[0]
+            return f"Maya works at Nordlys now [{number}]."
+        return planner(payload)
+
+    assert len(scenes(WITH_MODEL)) >= 6
+    with serving(Behaviour(answer)) as url:
+        play(WITH_MODEL, tmp_path, OPENAI_BASE_URL=url)
 
 
 def test_the_python_runs(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ LONGEST = 400
 """Characters of an entry that a model may write; what is longer is a retelling, not a fact."""
 LARGEST_PART = 2500
 """Tokens of a conversation that one call reads: more, and a small model skips the middle."""
+REPAIR = 1300
+"""Tokens that asking once more adds: the faulty reply, cut short, and what is wrong with it."""
 BEFORE = 300
 """Tokens of the part before that the next one shows, so that `she` has a name."""
 NAMED = 5
@@ -43,13 +45,16 @@ OWN_WORDS = 0.5
 """Share of an entry's content words that somebody must have said: the rest is how it is put."""
 COMPLAINTS = 8
 CUT = re.compile(
-    r"(?<=[.!?;:…])\s+|(?<=[。！？；，\n])"
-    r"|(?<=,)\s+(?=(?:but|aber|sondern|doch|mais|pero|sino|ma|men|но)\b)"
+    r"(?<=\D[.!?;:…])\s+|(?<=[。！？；，\n])"
+    r"|\s+(?=(?:but|aber|sondern|mais|pero|sino|но)\b)|(?<=,)\s+(?=(?:doch|ma|men|maar|mas)\b)"
+    r"|(?<=,)\s+(?=\w+n['’]t \w+\s*\?|nicht wahr|n['’]est-ce pas|¿?verdad\?|right\?)"
     r"|(?<=^no,)\s+|(?<=^nein,)\s+|(?<=^non,)\s+|(?<=^nee,)\s+|(?<=^нет,)\s+",
     re.IGNORECASE | re.MULTILINE,
 )
 """Where a clause ends: a `not` before it says nothing of what comes after."""
 UNSPACED_NEGATION = re.compile("[不没沒無]|ない|ません|않|안 ")
+IN_MAY = re.compile(r"\b\d+\.?\s+mai\b|\b(?:im|en|in|ab|seit|bis)\s+mai\b|\bmai\s+\d", re.IGNORECASE)
+"""The month, of which a word is Italian for never."""
 ODD_PRONOUNS = frozenset({"i", "mes", "ma", "mi", "mon", "io", "us", "me", "no"})
 """Words of the first person that are other words in other languages."""
 UNSPACED_MONTH = re.compile("[月월]")
@@ -163,8 +168,8 @@ def extract(
 
 
 def parts_of(turns: Sequence[Turn], thinker: Thinker) -> list[list[Piece]]:
-    """The conversation in parts that leave room for a reply: half of what the model reads at once."""
-    room = max(200, min(LARGEST_PART, (thinker.room(STEP, 300) - BEFORE) // 2))
+    """The conversation in parts of half the room that there is: the reply takes the other half."""
+    room = max(200, min(LARGEST_PART, (thinker.room(STEP, REPAIR) - BEFORE) // 2))
     parts: list[list[Piece]] = []
     used = room
     for at, turn in enumerate(turns):
@@ -205,15 +210,21 @@ def turn_line(turn: Turn, text: str) -> str:
 def ask_about(part: Sequence[Piece], before: Sequence[Piece], checker: Checker, thinker: Thinker) -> None:
     """One part of a conversation, asked about once and once more with what was wrong."""
     lines = [piece.line for piece in part]
+    shown = ending(before)
+    values = {"before": data(shown), "turns": data(lines)}
+    tokens = sum(map(estimate, (*lines, *shown)))
+    reply = min(thinker.room(STEP, REPAIR) - tokens, 300 + tokens + PER_ENTRY * len(lines))
+    thinker.ask(STEP, values, EXTRACT, checker.read, reply_tokens=max(256, reply), likely=lambda: likely_reply(checker))
+
+
+def ending(part: Sequence[Piece]) -> list[str]:
+    """The last lines of a part; of one that is too long by itself, its end."""
     shown: list[str] = []
-    for piece in reversed(before):
+    for piece in reversed(part):
         if sum(map(estimate, (*shown, piece.line))) > BEFORE:
             break
         shown.insert(0, piece.line)
-    values = {"before": data(shown), "turns": data(lines)}
-    tokens = sum(map(estimate, (*lines, *shown)))
-    reply = min(thinker.room(STEP, 0) - tokens, 300 + tokens + PER_ENTRY * len(lines))
-    thinker.ask(STEP, values, EXTRACT, checker.read, reply_tokens=max(256, reply), likely=lambda: likely_reply(checker))
+    return shown or [f"… {piece.line[-2 * BEFORE :]}" for piece in part[-1:]]
 
 
 def likely_reply(checker: Checker) -> dict[str, object]:
@@ -332,7 +343,7 @@ class Checker:
                     used.add(near[step].seq)
                 else:
                     missing.append(fact)
-        content = [term for term in analyse(text, self.language) if term not in dates.terms]
+        content = [term for term in analyse(text, self.language) if not is_when(term, dates)]
         said = set().union(*terms)
         if not missing and sum(term in said for term in content) < OWN_WORDS * len(content):
             missing = ["most of its words"]
@@ -385,6 +396,11 @@ def wrong_dates(text: str, dates: Dates) -> list[str]:
     return [term.lstrip("ymd") for term in named if term not in dates.terms]
 
 
+def is_when(term: str, dates: Dates) -> bool:
+    """Whether a term is part of a date or a number, which are checked by themselves."""
+    return term.isdecimal() or is_date_term(term) or is_month(term, dates)
+
+
 def is_month(word: str, dates: Dates) -> bool:
     """Whether a word is the name of a known month, in any language."""
     return any(term in dates.terms for term in analyse(f"1 {word} 2000") if re.fullmatch(r"m\d\d", term))
@@ -426,7 +442,7 @@ def sense(text: str, language: str) -> tuple[str, ...]:
 
 def negates(text: str) -> bool:
     """Whether a text has a word of negation."""
-    return "not" in facts_of(text) or UNSPACED_NEGATION.search(text) is not None
+    return "not" in facts_of(IN_MAY.sub(" ", text)) or UNSPACED_NEGATION.search(text) is not None
 
 
 def first_person(text: str) -> frozenset[str]:

@@ -71,6 +71,8 @@ from infinimem.text.tokens import estimate
 from infinimem.text.words import analyse
 
 Progress = Callable[[str, int, int], None]
+Pairs = list[tuple[Entry, str]]
+"""A new entry, then the older ones that it may replace, each with the page it stands on."""
 
 TOPICS_SHOWN = 16
 """Pages that a route may choose from, beside those made in this run: a small model loses its way among more."""
@@ -81,11 +83,13 @@ BLOCKS_ASKED = 16
 DIGEST = 240
 """Characters of a block by which it is routed."""
 SUMMARY_SHOWN = 160
+LONGEST_PAGE = 400
+"""Tokens of a page that its summary is written from: the summary so far, and what is new."""
 NEAR = 40
 """Entries with shared words that are looked at for each new one."""
 OLD_ONES = 5
 """Older entries that a new one is held against."""
-ALIKE = 0.3
+ALIKE = 0.4
 """Share of the rarer words of the shorter entry from which an older one may be what the newer replaces."""
 STRANGE_SHOWN = 20
 LONGEST_TITLE = 7
@@ -297,7 +301,10 @@ def routable(plan: Planning, nears: Sequence[dict[str, float]]) -> list[str]:
     for near in nears:
         for topic, score in near.items():
             best[topic] = max(best.get(topic, 0.0), score)
-    likest = sorted(best, key=lambda topic: (-best[topic], topic))[:TOPICS_SHOWN]
+    # each block's own likest page first, then what is like several
+    first = dict.fromkeys(next(iter(near)) for near in nears if near)
+    rest = sorted(best, key=lambda topic: (-best[topic], topic))
+    likest = list(dict.fromkeys([*first, *rest]))[: max(TOPICS_SHOWN, len(first))]
     run.load(likest)
     made = [topic for topic in run.desk.documents if topic not in run.originals][-TOPICS_SHOWN:]
     return [
@@ -363,30 +370,35 @@ def update(plan: Planning) -> None:
     asked = candidates_for_update(plan)
     if not asked:
         return
-    lines = {entry.seq: entry_line(entry, where=where) for pairs in asked for entry, where in pairs}
-    costs = [pair_cost(pairs, lines) for pairs in asked]
+    asked.sort(key=lambda pairs: (pairs[0][1], pairs[0][0].seq))  # what shares its older ones shares a batch
+    lines = {entry.seq: entry_line(entry) for pairs in asked for entry, _ in pairs}
     room = plan.thinker.room("update", 300)
-    batch: list[list[tuple[Entry, str]]] = []
+    batches: list[list[Pairs]] = [[]]
+    seen: set[int] = set()
     used = 0
-    batches = []
-    for pairs, cost in zip(asked, costs, strict=True):
-        if batch and used + cost > room:
-            batches.append(batch)
-            batch, used = [], 0
-        batch.append(pairs)
+    for pairs in asked:
+        cost = pair_cost(pairs, lines, seen)
+        if batches[-1] and used + cost > room:
+            batches.append([])
+            seen, used = set(), 0
+            cost = pair_cost(pairs, lines, seen)
+        batches[-1].append(pairs)
+        seen.update(entry.seq for entry, _ in pairs)
         used += cost
-    batches.append(batch)
+    changes: list[Pair] = []
     for number, batch in enumerate(batches):
         plan.progress("update", number, len(batches))
-        judge(plan, batch, lines)
+        changes += judge(plan, batch, lines)
+    for pair in sorted(changes, key=lambda pair: (pair.new, pair.old)):  # in the order in which it was said
+        take_pair(plan, pair)
 
 
-def pair_cost(pairs: Sequence[tuple[Entry, str]], lines: dict[int, str]) -> int:
-    """Tokens that a new entry and its older ones take."""
-    return sum(estimate(lines[entry.seq]) + 8 for entry, _ in pairs) + 10
+def pair_cost(pairs: Pairs, lines: dict[int, str], seen: set[int]) -> int:
+    """Tokens that a new entry and its older ones add to a batch that shows some of them already; the reply's too."""
+    return 35 + sum(3 + (0 if entry.seq in seen else estimate(lines[entry.seq]) + 1) for entry, _ in pairs)
 
 
-def candidates_for_update(plan: Planning) -> list[list[tuple[Entry, str]]]:
+def candidates_for_update(plan: Planning) -> list[Pairs]:
     """For each new entry that may replace something: it, then the older ones, each with where it stands."""
     run = plan.run
     likeness = Likeness(plan.index, plan.settings.text("language"))
@@ -436,21 +448,24 @@ def as_entry(unit: Unit) -> Entry:
     return Entry(unit.topic, Signature(unit.seqs, unit.fields), unit.text)
 
 
-def judge(plan: Planning, batch: Sequence[Sequence[tuple[Entry, str]]], lines: dict[int, str]) -> None:
-    """Ask about one batch of pairs and take what the model is sure of."""
-    shown = sorted({entry.seq for pairs in batch for entry, _ in pairs})
+def judge(plan: Planning, batch: Sequence[Pairs], lines: dict[int, str]) -> list[Pair]:
+    """What the model says of one batch of pairs."""
+    pages: dict[str, set[int]] = {}
+    for pairs in batch:
+        for entry, where in pairs:
+            pages.setdefault(where, set()).add(entry.seq)
+    shown = [row for where, seqs in pages.items() for row in (f"on {where}:", *(lines[seq] for seq in sorted(seqs)))]
     rows = [f"{pairs[0][0].seq}: {', '.join(str(entry.seq) for entry, _ in pairs[1:])}" for pairs in batch]
     asked = {(pairs[0][0].seq, entry.seq) for pairs in batch for entry, _ in pairs[1:]}
     changes = plan.thinker.ask(
         "update",
-        {"entries": data([lines[seq] for seq in shown]), "pairs": "\n".join(rows)},
+        {"entries": data(shown), "pairs": "\n".join(rows)},
         UPDATE,
         lambda value: read_changes(value, asked),
         reply_tokens=300 + 25 * len(batch),
         likely=lambda: {"changes": [{"new": 1, "old": 1, "relation": "replaces", "conf": 0.95}] * (len(batch) // 8)},
     )
-    for pair in sorted(changes or (), key=lambda pair: (pair.new, pair.old)):
-        take_pair(plan, pair)
+    return changes or []
 
 
 # split
@@ -622,7 +637,7 @@ def summarise(plan: Planning) -> None:
     ]
     gone = {step.seq for step in run.desk.retired}
     room = plan.thinker.room("summary", 200)
-    pages = [page(run, topic, gone, room // 2) for topic in topics]
+    pages = [page(run, topic, gone, min(room // 2, LONGEST_PAGE)) for topic in topics]
     for part in portions(pages, room, SUMMARY_REPLY):
         plan.progress("summary", part.start, len(pages))
         write_summaries(plan, [topics[at] for at in part], [pages[at] for at in part])
@@ -642,7 +657,7 @@ def page(run: Run, topic: str, gone: set[int], room: int) -> str:
     lines += [f"gone: {entry_line(entry, 200)}" for entry in left]
     used = sum(estimate(line) for line in lines)
     for entry in new or document.entries:
-        line = entry_line(entry, 300)
+        line = entry_line(entry, 240)
         used += estimate(line)
         if used > room:
             break

@@ -104,13 +104,13 @@ def data(lines: Sequence[str]) -> str:
     return "\n".join(line.replace("~~~", "~ ~ ~") for line in lines) or "(none)"
 
 
-def entry_line(entry: Entry, longest: int = LONGEST_LINE, where: str = "") -> str:
-    """An entry as a planner sees it: `[seq] where · date · source: text`, on one line."""
-    about = " · ".join(word for word in (where, entry.time or entry.observed[:10], entry.source) if word)
+def entry_line(entry: Entry, longest: int = LONGEST_LINE) -> str:
+    """An entry as a planner sees it: `[seq] date · source: text`, on one line; what the user said has no source."""
+    about = " · ".join(word for word in (entry.time, "" if entry.source == "user" else entry.source) if word)
     text = " ".join(entry.text.split())
     if len(text) > longest:
         text = f"{text[:longest].rsplit(' ', 1)[0]} …"
-    return f"[{render_seqs(entry.seqs)}] {about}: {text}" if about else f"[{render_seqs(entry.seqs)}] {text}"
+    return f"[{render_seqs(entry.seqs)}] {about}: {text}" if about else f"[{render_seqs(entry.seqs)}]: {text}"
 
 
 def portions(lines: Sequence[str], room: int, per_line: int) -> list[range]:

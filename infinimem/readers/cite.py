@@ -175,7 +175,9 @@ def unsupported(words: str, sources: Sequence[Evidence], question: str, count: i
     wrong = wrong or bad_names(words, known, sources, question) or bad_negation(words, sources, question)
     if wrong:
         return wrong
-    if overlap(words, sources, question) < ENOUGH:
+    here = tongue(words)
+    translated = any(here and there and here != there for there in (tongue(piece.text) for piece in sources))
+    if not translated and overlap(words, sources, "") < ENOUGH:
         return "its words are not those of the entry it cites"
     return ""
 
@@ -259,8 +261,16 @@ def source_terms(piece: Evidence) -> set[str]:
 
 def is_german(text: str) -> bool:
     """Whether a text reads German rather than English."""
+    return tongue(text) == "german"
+
+
+def tongue(text: str) -> str:
+    """Roughly which language a text is in: what is in another one has other words for the same."""
+    if any("\u3040" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7af" for char in text):
+        return "cjk"
     words = WORD.findall(text.casefold())
-    return sum(word in GERMAN_SIGNS for word in words) > sum(word in ENGLISH_SIGNS for word in words)
+    german, english = (sum(word in signs for word in words) for signs in (GERMAN_SIGNS, ENGLISH_SIGNS))
+    return "" if german == english else "german" if german > english else "english"
 
 
 # Are the sources about what was asked?

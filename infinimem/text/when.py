@@ -14,7 +14,7 @@ from infinimem.text.words import analyse, date_terms
 Days = tuple[date, date]
 """The first and the last day of a period."""
 
-ISO = re.compile(r"(?!0000)(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?")
+ISO = re.compile(r"(?!0000)(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?", re.ASCII)
 ROUGHLY = timedelta(days=20)
 """Periods shorter than this are named for one day in them (`last week`); who names a longer one knows no day."""
 
@@ -43,13 +43,13 @@ def is_said(time: str, text: str, at: str) -> bool:
     said = period(at)
     terms = set(analyse(text))
     wanted = date_terms(time[:10])
-    if wanted[-1] in terms:
+    if wanted and wanted[-1] in terms:
         return True
     if said is None:
         return False
     if within(said, days):
         return True
-    near = abs(days[0].year - said[0].year) <= 1
+    near = bool(wanted) and abs(days[0].year - said[0].year) <= 1
     if near and len(time) >= 10 and wanted[-2] in terms:  # 3 May
         return True
     if near and len(time) == 7 and wanted[1] in terms:  # in May

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.llm.server import Payload
 
-LINE = re.compile(r"^\[(\d+)(?:[-+\d]*)\] (?:(.*?): )?(.*)$", re.MULTILINE)
+LINE = re.compile(r"^(?:gone: )?\[(\d+)[-+\d]*\](?: (.*?))?: (.*)$", re.MULTILINE)
 Judge = Callable[[int, str, int, str], str]
 """(new seq, its words, old seq, its words) → replaces, repeats or ""."""
 
@@ -104,7 +104,10 @@ def summaries(text: str) -> list[dict[str, str]]:
     rows = []
     for page in re.split(r"^page ", text, flags=re.MULTILINE)[1:]:
         words = list(entries_in(page).values())
-        rows.append({"topic": page.split(":", 1)[0], "text": words[-1][:200] if words else "nothing"})
+        text = words[-1].removesuffix(" …") if words else "nothing"
+        rows.append(
+            {"topic": page.split(":", 1)[0], "text": text if len(text) <= 200 else text[:200].rsplit(" ", 1)[0]}
+        )
     return rows
 
 

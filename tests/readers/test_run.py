@@ -426,7 +426,7 @@ def test_on_a_terminal_the_answer_comes_as_it_is_written(root: Path, tmp_path: P
     with serving(behaviour) as url:
         program = f"{shlex.quote(sys.executable)} -m infinimem -L {shlex.quote(str(root))}"
         more = {"OPENAI_BASE_URL": url, "NO_COLOR": "1", "XDG_CONFIG_HOME": str(tmp_path)}
-        printed, code = on_a_terminal(f"{program} ask 'Where does Maya work?'", root, **more)
+        printed, code = on_a_terminal(f"{program} ask 'Where does Maya work?'", root, 100, **more)
     assert code == 0, printed
     assert any(payload.get("stream") for payload in behaviour.requests)
     assert printed.count("Maya works at Nordlys in Bergen [maya:") == 1, "not once as it comes and once more"
