@@ -89,8 +89,9 @@ NEAR = 40
 """Entries with shared words that are looked at for each new one."""
 OLD_ONES = 5
 """Older entries that a new one is held against."""
-ALIKE = 0.4
-"""Share of the rarer words of the shorter entry from which an older one may be what the newer replaces."""
+ALIKE = 1 / 3
+"""Share of the rarer words of the shorter entry from which an older one may be what the newer replaces: a subject of one
+name weighs a third of a sentence whose object has two (`The mayor of Voham is Ann Moe`)."""
 STRANGE_SHOWN = 20
 LONGEST_TITLE = 7
 """Words."""

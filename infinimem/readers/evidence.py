@@ -126,10 +126,6 @@ def gather(
     anchors = held(memory, found)[: len(found) if sure else 2 * k]
     for unit in anchors:
         basket.put(unit)
-    if switches.history and (kind.history or looks_back(memory.filter)):
-        for unit in anchors:
-            for old in older(memory, unit):
-                basket.put(old, basket.blocks.get(place_of(unit), -1))
     if switches.links:
         for unit in linked(memory, anchors):
             basket.put(unit)
@@ -140,6 +136,10 @@ def gather(
             if len(basket.units) >= wanted:
                 break
             basket.put(unit)
+    if switches.history and (kind.history or looks_back(memory.filter)):
+        for unit in list(basket.units.values()):
+            for old in older(memory, unit):
+                basket.put(old, basket.blocks[place_of(unit)])
     if switches.expand:
         grow(basket, list(basket.units.values()), int(basket.room * GROWTH))
     if switches.recent:

@@ -79,6 +79,8 @@ def test_the_old_value_comes_along_marked_when_the_question_is_about_history(lib
         new = next(piece for piece in then.pieces if piece.text == "Maya joined Nordlys.")
         assert not new.retired
         assert "Maya works at Fjord Labs." not in texts(gathered(library, "Where does Maya work?", "Nordlys"))
+        added = gathered(library, "Where did Maya work before Nordlys?", "berth", switches=Switches(recent=False))
+        assert "Maya works at Fjord Labs." in texts(added), "what BM25 added has a history, too"
     assert any(piece.retired for piece in gathered(library, "Maya work", "Nordlys", filter=Filter(retired=True)).pieces)
 
 
