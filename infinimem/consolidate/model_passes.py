@@ -89,9 +89,12 @@ NEAR = 40
 """Entries with shared words that are looked at for each new one."""
 OLD_ONES = 5
 """Older entries that a new one is held against."""
+OLD_TOKENS = 120
+"""Tokens of older entries that a new one is held against, after the first: long entries say what they are about."""
 ALIKE = 1 / 3
-"""Share of the rarer words of the shorter entry from which an older one may be what the newer replaces: a subject of one
-name weighs a third of a sentence whose object has two (`The mayor of Voham is Ann Moe`)."""
+"""Share of the rarer words of the shorter entry from which an older one may be what the newer replaces.
+
+A subject of one name weighs a third of a sentence whose object has two: `The mayor of Voham is Ann Moe`."""
 STRANGE_SHOWN = 20
 LONGEST_TITLE = 7
 """Words."""
@@ -441,7 +444,14 @@ def varied(text: str, units: Sequence[Unit], likeness: Likeness) -> list[Unit]:
         for shared in ordered
     ]
     depth = max((len(rank) for rank in ranks), default=0)
-    return [rank[at] for at in range(depth) for rank in ranks if at < len(rank)][:OLD_ONES]
+    chosen: list[Unit] = []
+    room = OLD_TOKENS
+    for unit in (rank[at] for at in range(depth) for rank in ranks if at < len(rank)):
+        room -= estimate(unit.text)
+        if len(chosen) == OLD_ONES or (chosen and room < 0):
+            break
+        chosen.append(unit)
+    return chosen
 
 
 def as_entry(unit: Unit) -> Entry:
