@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from infinimem.readers.evidence import Switches
     from infinimem.reading import Page, Status, Trace
     from infinimem.search.index import CatalogRow, Index
+    from infinimem.stats import Spent, Stats
 
 TIME = re.compile(
     r"(?!0000)[0-9]{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01])"
@@ -304,10 +305,10 @@ class Library:
 
     def plan_template(self) -> str:
         """The task of planning the next flush, as a prompt: answer it and give the answer to `flush(plan=…)`."""
-        from infinimem.consolidate.flush import plan_template
+        from infinimem.consolidate.template import plan_template
 
         rows = [(row.topic, row.tokens, row.summary) for row in self.catalog() if not row.guest]
-        return plan_template(self.root, rows, self.settings)
+        return plan_template(self.root, self._finder(), rows, self.settings)
 
     def undo(self, *, dry_run: bool = False) -> Report:
         """Revert the last flush (or split or merge by hand) as one transaction."""
@@ -465,6 +466,18 @@ class Library:
         from infinimem.reading import status
 
         return status(self.root, self.index(), self.settings, self.clock())
+
+    def stats(self) -> Stats:
+        """Sizes, growth by month, entries by source, what was retired and why: the library in figures."""
+        from infinimem.stats import stats
+
+        return stats(self.root, self.index())
+
+    def usage(self) -> tuple[Spent, ...]:
+        """What models were asked and what it took, by month, command, step and model."""
+        from infinimem.stats import usage
+
+        return usage(self.root, self.settings.number("model.price_in"), self.settings.number("model.price_out"))
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Every invariant over the whole library; with `fix`, what is safe is repaired and marked so."""

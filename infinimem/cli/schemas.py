@@ -23,6 +23,8 @@ ABOUT = {
     "grep": "grep --json: matching lines",
     "read": "read --json: lines of a document",
     "trace": "trace --json: an entry's story, or a list of them",
+    "stats": "stats --json: sizes, growth, sources",
+    "stats-cost": "stats --cost --json: what models were asked and what it took",
     "check": "check --json: findings",
     "split": "split --json: the report, as of flush",
     "merge": "merge --json: the report, as of flush",
@@ -242,6 +244,8 @@ def view_schema(name: str) -> Schema:
                 last_flush=text("ISO 8601; empty before the first"),
                 problems=rows(record(**PROBLEM)),
             )
+        case "stats" | "stats-cost":
+            return figures_schema() if name == "stats" else cost_schema()
         case "catalog":
             return rows(
                 record(
@@ -279,6 +283,33 @@ def view_schema(name: str) -> Schema:
         case _:
             step = record(command=text(), exit_code=number(), output=text("both streams"))
             return record(library=text("the copy"), steps=rows(step))
+
+
+def figures_schema() -> Schema:
+    """What `stats` prints."""
+    names = "topics guests entries buffered written tokens median_tokens forgotten".split()
+    counts = {"type": "object", "additionalProperties": number()}
+    topic = record(topic=text(), entries=number(), tokens=number())
+    return record(
+        library=text(),
+        **{name: number() for name in names},
+        retired={**counts, "description": "entries by reason"},
+        doubled=rows(number(least=1), "seqs that stand in two places"),
+        sources=rows(record(source=text(), entries=number()), "of what is visible or waiting, most first"),
+        months=rows(record(month=text("2026-05"), written=number(), retired=number())),
+        largest=rows(topic),
+        smallest=rows(topic, "smallest first, without those among the largest"),
+        bytes={**counts, "description": "on disk, by part"},
+    )
+
+
+def cost_schema() -> Schema:
+    """What `stats --cost` prints."""
+    kind = {name: text() for name in ("month", "command", "step", "model")}
+    price = share("at model.price_in and model.price_out; 0 where they are not set")
+    counts = {name: number() for name in ("calls", "failures", "tokens_in", "tokens_out")}
+    row = record(**kind, **counts, seconds=share(), price=price)
+    return record(total=row, rows=rows(row, "by month, command, step and model"))
 
 
 def story_schema() -> Schema:

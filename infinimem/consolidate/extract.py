@@ -20,7 +20,7 @@ from infinimem.model import Usage
 from infinimem.plan.rules import FIRST_PERSON, WORD, facts_of
 from infinimem.store.buffer import Appended, Draft
 from infinimem.text.tokens import estimate
-from infinimem.text.when import is_said, period
+from infinimem.text.when import is_said, month_named, period
 from infinimem.text.words import analyse, date_terms, is_date_term
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ IN_MAY = re.compile(r"\b\d+\.?\s+mai\b|\b(?:im|en|in|ab|seit|bis)\s+mai\b|\bmai\
 """The month, of which a word is Italian for never."""
 ODD_PRONOUNS = frozenset({"i", "mes", "ma", "mi", "mon", "io", "us", "me", "no"})
 """Words of the first person that are other words in other languages."""
+HAN = re.compile("[\u3400-\u9fff]")
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+BINDING = frozenset("的了在是和与與将將会會有于於年月日为為他她它这這那个個都也已曾被把给給从從到去来來说說要想于人所")
 UNSPACED_MONTH = re.compile("[月월]")
 QUOTES = str.maketrans({
     **dict.fromkeys("“”„‟«»‹›″", '"'), **dict.fromkeys("‘’‚‛′`´", "'"), **dict.fromkeys("‐‑‒–—―", "-"),
@@ -335,9 +338,11 @@ class Checker:
         missing = [f"«{term}»" for term in wrong_dates(text, dates)]
         for fact in sorted(facts_of(text) - facts[0] - words[0] - OTHER_NAMES - {"not"}):
             meaning = set(analyse(fact, self.language))
-            if fact[0].isdigit():
+            if UNSPACED.search(fact):
+                missing += unsaid_letters(fact, " ".join(spoken), meaning, set().union(*terms))
+            elif fact[0].isdigit():
                 missing += [] if fact in dates.numbers or (meaning and meaning <= terms[0]) else [fact]
-            elif meaning - terms[0] and not is_month(fact, dates):
+            elif meaning - terms[0] and not is_month(fact, dates) and not is_particle(fact):
                 step = next((step for step in range(1, len(near)) if fact in words[step] or meaning <= terms[step]), 0)
                 if step:
                     used.add(near[step].seq)
@@ -348,6 +353,17 @@ class Checker:
         if not missing and sum(term in said for term in content) < OWN_WORDS * len(content):
             missing = ["most of its words"]
         return (turn.seq, *sorted(used - {turn.seq}, reverse=True)), missing
+
+
+def unsaid_letters(word: str, spoken: str, meaning: set[str], known: set[str]) -> list[str]:
+    """What nobody said of a run of letters in a script without spaces, where no word can be told from a name.
+
+    Of Han every letter must have been said, but for those that only bind; of others half of the pairs of letters.
+    """
+    han = [letter for letter in word if HAN.match(letter) and letter not in BINDING and letter not in spoken]
+    if han or HAN.search(word):
+        return ["".join(dict.fromkeys(han))] if han else []
+    return [word] if len(meaning & known) * 2 < len(meaning) else []
 
 
 OTHER_NAMES = frozenset({"user", "assistant", "ai", "nutzer", "benutzer", "utilisateur", "usuario", "utente"})
@@ -396,6 +412,11 @@ def wrong_dates(text: str, dates: Dates) -> list[str]:
     return [term.lstrip("ymd") for term in named if term not in dates.terms]
 
 
+def is_particle(word: str) -> bool:
+    """Whether a word is too short for a name, in a script without capitals that would tell one."""
+    return len(word) <= 2 and word.upper() == word.lower()
+
+
 def is_when(term: str, dates: Dates) -> bool:
     """Whether a term is part of a date or a number, which are checked by themselves."""
     return term.isdecimal() or is_date_term(term) or is_month(term, dates)
@@ -403,7 +424,8 @@ def is_when(term: str, dates: Dates) -> bool:
 
 def is_month(word: str, dates: Dates) -> bool:
     """Whether a word is the name of a known month, in any language."""
-    return any(term in dates.terms for term in analyse(f"1 {word} 2000") if re.fullmatch(r"m\d\d", term))
+    month = month_named(word)
+    return month > 0 and f"m{month:02}" in dates.terms
 
 
 def time_for(said: str, turn: Turn) -> tuple[str, str]:

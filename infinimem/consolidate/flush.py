@@ -1,4 +1,4 @@
-"""The use case: consolidate CURRENT, carry out steps by hand, and the task of planning for somebody else.
+"""The use case: consolidate CURRENT, and carry out steps by hand.
 
     recover, snapshot → rewrite → route → update → split → merge → refresh → commit
 
@@ -28,8 +28,6 @@ from infinimem.store.buffer import hold
 from infinimem.store.layout import BUFFER, FLUSH_LOCK
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file
-from infinimem.text.document import entry_lines
-from infinimem.text.signature import render_seqs
 from infinimem.text.tokens import estimate
 
 if TYPE_CHECKING:
@@ -138,26 +136,3 @@ def split_by_hand(topic: str) -> Callable[[Run, Finder], Sequence[Step]]:
         return (step,) if step is not None else ()
 
     return steps
-
-
-def plan_template(root: Path, rows: Sequence[tuple[str, int, str]], settings: Settings) -> str:
-    """What a person or an agent needs to write a plan for CURRENT: the task, the topics, the new entries.
-
-    `rows` are topics as id, tokens and summary. Their answer goes to `flush --plan`.
-    """
-    from infinimem.llm.prompts import fill, load_prompt
-
-    document = read_file(root, BUFFER).document
-    entries = "".join("".join(entry_lines(entry.signature, entry.text)) for entry in document.entries)
-    values = {
-        "seqs": render_seqs(seqs_of(document.entries)),
-        "gate": f"{settings.number('gate.supersede'):g}",
-        "topics": "\n".join(f"{topic} · {tokens} · {summary}" for topic, tokens, summary in rows) or "(none yet)",
-        "entries": fenced_data(entries).rstrip("\n") or "(none)",
-    }
-    return fill(load_prompt("plan"), values)
-
-
-def fenced_data(text: str) -> str:
-    """Text that cannot close the fence it stands in."""
-    return text.replace("~~~", "~ ~ ~")

@@ -80,16 +80,19 @@ HINTS = 3
 """Pages that a block is said to be like."""
 BLOCKS_ASKED = 16
 """Blocks that one call routes."""
-DIGEST = 240
+DIGEST = 180
 """Characters of a block by which it is routed."""
-SUMMARY_SHOWN = 160
-LONGEST_PAGE = 400
+SUMMARY_SHOWN = 120
+LONGEST_PAGE = 280
 """Tokens of a page that its summary is written from: the summary so far, and what is new."""
 NEAR = 40
 """Entries with shared words that are looked at for each new one."""
 OLD_ONES = 5
 """Older entries that a new one is held against."""
-OLD_TOKENS = 120
+FEWEST, FAINT = 1, 0.2
+"""Older entries that are asked about where none is that alike, and how alike those have to be: `Maya joined
+Nordlys` shares one word with `Maya works at Fjord Labs`."""
+OLD_TOKENS = 90
 """Tokens of older entries that a new one is held against, after the first: long entries say what they are about."""
 ALIKE = 1 / 3
 """Share of the rarer words of the shorter entry from which an older one may be what the newer replaces.
@@ -433,9 +436,12 @@ def varied(text: str, units: Sequence[Unit], likeness: Likeness) -> list[Unit]:
     """
     groups: dict[frozenset[str], list[Unit]] = {}
     weights: dict[frozenset[str], float] = {}
+    faint: list[tuple[float, Unit]] = []
     for unit in units:
         weight, share, shared = likeness.of(text, unit.text)
-        if share >= ALIKE:
+        if FAINT <= share < ALIKE:
+            faint.append((weight, unit))
+        elif share >= ALIKE:
             groups.setdefault(shared, []).append(unit)
             weights[shared] = weight
     ordered = sorted(groups, key=lambda shared: (-weights[shared], sorted(shared)))
@@ -451,7 +457,8 @@ def varied(text: str, units: Sequence[Unit], likeness: Likeness) -> list[Unit]:
         if len(chosen) == OLD_ONES or (chosen and room < 0):
             break
         chosen.append(unit)
-    return chosen
+    faint.sort(key=lambda pair: (-pair[0], -max(pair[1].seqs)))
+    return [*chosen, *(unit for _, unit in faint[: max(0, FEWEST - len(chosen))])]
 
 
 def as_entry(unit: Unit) -> Entry:
@@ -668,7 +675,7 @@ def page(run: Run, topic: str, gone: set[int], room: int) -> str:
     lines += [f"gone: {entry_line(entry, 200)}" for entry in left]
     used = sum(estimate(line) for line in lines)
     for entry in new or document.entries:
-        line = entry_line(entry, 240)
+        line = entry_line(entry, 200)
         used += estimate(line)
         if used > room:
             break

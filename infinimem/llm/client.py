@@ -13,7 +13,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from infinimem.errors import ModelFailed
@@ -22,13 +23,39 @@ from infinimem.llm.reply import read_json
 from infinimem.model import Usage
 from infinimem.text.tokens import estimate
 
+if TYPE_CHECKING:
+    import openai
+
 FORMS = ("schema", "object_schema", "object", "text")
 """How JSON is asked for, best first: by schema, by llama-cpp-python's way of it, as JSON at all, in words."""
 RETRIES = 2  # the client library's own default
+LISTING = 5.0
+"""Seconds that a list of models is waited for when it is only a hint."""
 LARGEST = 8 << 20
 """Bytes of a response; more is no answer to anything that is asked here."""
-ABOUT_FORM = re.compile(r"response_format|schema|json|grammar|tool|function", re.IGNORECASE)
+LARGEST_PACKED = LARGEST // 64
+"""Bytes of a compressed response, which may become a thousand times as many."""
+ABOUT_JSON = re.compile(r"response_format|schema|json|grammar", re.IGNORECASE)
+ABOUT_TOOLS = re.compile(r"tool|function", re.IGNORECASE)
 """What a server error speaks of that comes from the form of a request: llama-cpp-python answers 500 to a schema."""
+QUOTED = re.compile(r"(['\"`]).{40,}?\1", re.DOTALL)
+"""What an error quotes at length is likely to be the request, which is nobody's business."""
+RUN = 16
+"""Characters in common by which an error is known to repeat a request."""
+NO_CHAT = re.compile(r"embed|rerank|whisper|tts|dall-e|moderation", re.IGNORECASE)
+"""Names of models that servers list beside those one can talk to."""
+OPENAI = "https://api.openai.com/v1"
+POSSIBLE = {
+    "json": FORMS,
+    "tools": ("native", "words"),
+    "limit": ("max_completion_tokens",),
+    "temperature": ("default",),
+    "stream_options": ("none",),
+    "stream": ("none",),
+}
+"""What can be known of a server."""
+CALL = threading.local()
+"""`CALL.until`: when the call that a thread works on is over. Whoever asked has gone by then."""
 JSON_ONLY = "Answer with one JSON object and nothing else. Its JSON schema:\n"
 TOOLS_IN_WORDS = """You work with tools. Answer each time with one JSON object and nothing else:
 {"calls": [{"tool": "NAME", "arguments": {…}}]}
@@ -59,66 +86,84 @@ class OpenAIModel:
         self.host = host_of(url)
         self.timeout = timeout
         self.until = float("inf")
-        self.known = dict(known or {})
+        known = known if isinstance(known, Mapping) else {}  # it comes from a file
+        self.known = {key: value for key, value in known.items() if value in POSSIBLE.get(key, ())}
         self.learned = learned
+        self.doubts = 0
         self._openai = openai
-        self._client = openai.OpenAI(
-            api_key=key or "none",  # local servers want none, the library wants one
-            base_url=url or None,
-            timeout=timeout,
-            max_retries=RETRIES,
-            http_client=openai.DefaultHttpxClient(timeout=timeout, event_hooks={"response": [limit_size]}),
-        )
-        weakref.finalize(self, self._client.close).atexit = False  # a call may be hanging then
+        self._url = url or OPENAI
+        self._key = key.strip()
+        self._client: openai.OpenAI | None = None
+
+    def client(self) -> openai.OpenAI:
+        """The client library's client, made at the first call: proxies and certificates may be set up wrongly."""
+        if self._client is None:
+            kinds = self._openai
+            hooks: dict[str, Any] = {"request": [in_time], "response": [limit_size]}
+            self._client = kinds.OpenAI(
+                api_key=self._key or "none",  # local servers want none, the library wants one
+                base_url=self._url,
+                timeout=self.timeout,
+                max_retries=RETRIES,
+                http_client=kinds.DefaultHttpxClient(timeout=self.timeout, event_hooks=hooks),
+            )
+            weakref.finalize(self, self._client.close).atexit = False  # a call may be hanging then
+        return self._client
 
     def complete(self, request: Request) -> Reply:
         """The server's reply. Raises `ModelFailed` when there is none within the time of a call."""
         started = time.monotonic()
         deadline = min(started + self.timeout, self.until)
+        if not (self._key.isascii() and self._key.isprintable()):  # an HTTP library would quote it in its complaint
+            raise ModelFailed("OPENAI_API_KEY holds a character that no key has; set it anew")
         if not self.name:
             self.name = self.first_model(deadline)
         forms = self.forms(request)
+        wasted = Usage()
         for at, form in enumerate(forms):
             try:
-                return self.try_form(request, form, deadline, started)
+                reply = self.try_form(request, form, deadline, started)
             except FormRefused as refused:
+                wasted = plus(wasted, refused.usage)
                 if at + 1 == len(forms):
                     raise ModelFailed(str(refused)) from refused
+                continue
+            return replace(reply, usage=plus(reply.usage, wasted))
         raise ModelFailed(f"{self.host} takes no request")
 
     def forms(self, request: Request) -> list[dict[str, Any]]:
         """The ways to put a request that this server may understand, best first."""
-        tools = [self.known["tools"]] if "tools" in self.known else ["native", "words"]
         wanted = FORMS[FORMS.index(self.known.get("json", FORMS[0])) :]
         if request.tools:
-            return [
-                form
-                for way in tools
-                for form in (
-                    [{"tools": "native"}] if way == "native" else [{"tools": "words", "json": json} for json in wanted]
-                )
-            ]
+            native = [] if self.known.get("tools") == "words" else [{"tools": "native"}]
+            return [*native, *({"tools": "words", "json": json} for json in wanted)]
         return [{"json": json} for json in wanted] if request.schema is not None else [{}]
 
     def try_form(self, request: Request, form: Mapping[str, Any], deadline: float, started: float) -> Reply:
         """One way to put the request; `FormRefused` when the server does not understand it."""
-        for _ in range(3):  # a name of a parameter may turn out to be unknown, and another one
+        for _ in range(5):  # a name of a parameter may turn out to be unknown, and another one
             arguments = self.arguments(request, form)
+            begun = time.monotonic()
             try:
                 text, calls, usage, cut = self.send(arguments, request.hear, deadline)
+            except Unstreamed:
+                self.known["stream"] = "none"
+                self.learned(dict(self.known))
+                continue
             except Refused as refused:
                 if self.learn_parameter(refused.message):
                     continue
-                if form and (refused.status in (400, 422) or ABOUT_FORM.search(refused.message)):
+                if is_about_form(form, refused):
                     raise FormRefused(refused.told) from refused
-                raise ModelFailed(refused.told) from refused
+                offered = self.offered(deadline) if refused.status == 404 else ""
+                raise ModelFailed(refused.told + offered) from refused
+            sent = usage[0] or sum(estimate(message["content"] or "") for message in arguments["messages"])
+            received = usage[1] or estimate(text) + sum(estimate(call.arguments) for call in calls)
             if form.get("tools") == "native" and not calls and "tools" not in self.known:
-                raise FormRefused(f"{self.host} calls no tools")
+                raise FormRefused(f"{self.host} calls no tools", Usage(1, sent, received, time.monotonic() - begun))
             if form.get("tools") == "words":
                 calls = calls_in(text)
             self.remember(form, calls)
-            sent = usage[0] or sum(estimate(message["content"] or "") for message in arguments["messages"])
-            received = usage[1] or estimate(text) + sum(estimate(call.arguments) for call in calls)
             cost = Usage(1, sent, received, time.monotonic() - started)
             return Reply(text, tuple(calls), cost, cut, self.name)
         raise ModelFailed(f"{self.host} refuses every form of the request")
@@ -128,6 +173,11 @@ class OpenAIModel:
         new = dict(form)
         if new.get("tools") and not calls:
             del new["tools"]  # no proof of anything
+        if "json" in new and "json" in self.known:
+            worse = FORMS.index(new["json"]) > FORMS.index(self.known["json"])
+            self.doubts = self.doubts + 1 if worse else 0
+            if self.doubts == 1:  # one schema may be too much for a server that takes others
+                del new["json"]
         if any(self.known.get(key) != value for key, value in new.items()):
             self.known.update(new)
             self.learned(dict(self.known))
@@ -163,7 +213,8 @@ class OpenAIModel:
             arguments.update(response_format(request.step, schema, form["json"]))
             if form["json"] in ("object", "text") and form.get("tools") != "words":
                 messages = with_rule(messages, JSON_ONLY + json.dumps(schema, ensure_ascii=False))
-        if request.hear is not None:
+        # JSON and calls are nothing to be heard
+        if request.hear is not None and not form and self.known.get("stream") is None:
             arguments["stream"] = True
             if self.known.get("stream_options") is None:
                 arguments["stream_options"] = {"include_usage": True}
@@ -181,14 +232,17 @@ class OpenAIModel:
         gone = threading.Event()
 
         def work() -> None:
+            CALL.until = deadline
+            left = max(0.01, deadline - time.monotonic())
             try:
                 if "stream" in arguments:
-                    for piece in self.stream(arguments):
+                    for piece in self.stream(arguments, left):
                         if gone.is_set():
                             return
                         results.put(piece)
                 else:
-                    results.put(("done", read_response(self._client.chat.completions.create(**arguments))))
+                    response = self.client().chat.completions.create(**arguments, timeout=left)
+                    results.put(("done", read_response(response)))
             except BaseException as error:  # it is raised again in the caller's thread
                 results.put(("error", error))
 
@@ -202,38 +256,43 @@ class OpenAIModel:
                 if kind == "piece" and hear is not None:
                     hear(value)
                 elif kind == "error":
-                    raise self.failure(value) from None
+                    raise self.failure(value, arguments["messages"]) from None
                 elif kind == "done":
                     done: tuple[str, list[Call], tuple[int, int], bool] = value
+                    if hear is not None and "stream" not in arguments and self.known.get("stream") == "none":
+                        hear(done[0])
                     return done
         finally:
             gone.set()
 
-    def stream(self, arguments: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The reply's pieces as they come, then all of it."""
+    def stream(self, arguments: dict[str, Any], timeout: float) -> Iterator[tuple[str, Any]]:
+        """The reply's pieces as they come, then all of it; `Unstreamed` when the server sends no stream."""
         pieces: list[str] = []
-        usage = (0, 0)
-        cut = False
-        for chunk in self._client.chat.completions.create(**arguments):
+        tokens = (0, 0)
+        cut = begun = False
+        for chunk in self.client().chat.completions.create(**arguments, timeout=timeout):
+            begun = True
             if getattr(chunk, "usage", None):
-                usage = (chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+                tokens = tokens_of(chunk.usage)
             for choice in (chunk.choices or [])[:1]:
-                piece = choice.delta.content or "" if choice.delta else ""
+                piece = text_in(choice.delta.content) if choice.delta else ""
                 if piece:
                     pieces.append(piece)
                     yield "piece", piece
                 cut = cut or choice.finish_reason == "length"
-            if sum(map(len, pieces)) > LARGEST:
-                raise TooLarge
-        yield "done", ("".join(pieces), [], usage, cut)
+        if not begun:
+            raise Unstreamed
+        yield "done", ("".join(pieces), [], tokens, cut)
 
-    def first_model(self, deadline: float) -> str:
-        """The first model that the server offers."""
+    def list_models(self, deadline: float) -> list[str]:
+        """The models that the server offers, in its order. Raises `ModelFailed`."""
         results: queue.Queue[Any] = queue.Queue()
 
         def work() -> None:
+            CALL.until = deadline
             try:
-                results.put([model.id for model in self._client.models.list().data])
+                listed = self.client().models.list(timeout=max(0.01, deadline - time.monotonic())).data
+                results.put([model.id for model in listed or [] if isinstance(model.id, str)])
             except BaseException as error:
                 results.put(error)
 
@@ -245,35 +304,58 @@ class OpenAIModel:
         if isinstance(found, BaseException):
             failure = self.failure(found)
             raise ModelFailed(failure.told if isinstance(failure, Refused) else str(failure)) from None
-        if not found:
+        names: list[str] = found
+        return names
+
+    def first_model(self, deadline: float) -> str:
+        """The first model that the server offers for talking to."""
+        names = self.list_models(deadline)
+        if not names:
             raise ModelFailed(f"{self.host} offers no model; set INFINIMEM_MODEL")
-        return str(found[0])
+        return next((name for name in names if not NO_CHAT.search(name)), names[0])
+
+    def offered(self, deadline: float) -> str:
+        """What the server has instead of a model that it does not know, as the rest of a message."""
+        try:
+            names = self.list_models(min(deadline, time.monotonic() + LISTING))
+        except ModelFailed:
+            return "; or is OPENAI_BASE_URL not the address that ends in /v1?"
+        return f"; the server has: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}" if names else ""
 
     def too_late(self) -> ModelFailed:
         """The time of a call is over."""
+        if time.monotonic() >= self.until - 0.1:
+            return ModelFailed(f"{self.host} gave no answer before the command's time was over (model.deadline)")
         return ModelFailed(
             f"{self.host} gave no answer within {self.timeout:g} s; a slow server wants more (model.timeout: 5m)"
         )
 
-    def failure(self, error: BaseException) -> Exception:
+    def failure(self, error: BaseException, sent: Sequence[Mapping[str, Any]] = ()) -> Exception:
         """What went wrong in the client library's thread, in our words."""
         kinds = self._openai
-        if isinstance(error, TooLarge) or isinstance(error.__cause__, TooLarge):
+        said = self.without_key(one_line(error))
+        if isinstance(error, TooLarge):
             return ModelFailed(f"{self.host} sent more than {LARGEST >> 20} MB; that is no answer")
-        if isinstance(error, kinds.APITimeoutError):
+        if isinstance(error, TooLate | kinds.APITimeoutError):
             return self.too_late()
+        if isinstance(error, Unstreamed):
+            return error
         if isinstance(error, kinds.APIConnectionError):
-            cause = error.__cause__ or error
-            return ModelFailed(f"{self.host} cannot be reached ({one_line(cause)}); is it running? OPENAI_BASE_URL")
+            cause = self.without_key(one_line(error.__cause__ or error))
+            return ModelFailed(f"{self.host} cannot be reached ({cause}); is it running? OPENAI_BASE_URL")
         if isinstance(error, kinds.APIStatusError):
-            return self.refusal(error.status_code, one_line(error))
+            return self.refusal(error.status_code, words_of(body_of(error)), sent)
+        if self._client is None:
+            return ModelFailed(f"no way to {self.host} ({said}); check OPENAI_BASE_URL, proxies and certificates")
         if isinstance(error, kinds.OpenAIError | ValueError | AttributeError | TypeError | KeyError | IndexError):
-            return ModelFailed(f"{self.host} gave no readable answer ({one_line(error)})")
-        if isinstance(error, Exception):
-            return ModelFailed(f"{self.host}: the call broke off ({type(error).__name__}: {one_line(error)})")
-        return ModelFailed(f"{self.host}: the call broke off ({type(error).__name__})")
+            return ModelFailed(f"{self.host} gave no readable answer ({said})")
+        return ModelFailed(f"{self.host}: the call broke off ({type(error).__name__}: {said})")
 
-    def refusal(self, status: int, said: str) -> Refused:
+    def without_key(self, said: str) -> str:
+        """A message in which the key does not stand, should a server repeat it."""
+        return said.replace(self._key, "…") if len(self._key) >= 8 else said
+
+    def refusal(self, status: int, said: str, sent: Sequence[Mapping[str, Any]]) -> Refused:
         """An HTTP status as a refusal, with what to do about it."""
         todo = {
             401: "; check OPENAI_API_KEY",
@@ -281,7 +363,11 @@ class OpenAIModel:
             404: f"; is there a model {self.name!r}? set INFINIMEM_MODEL",
             429: "; too many requests or no credit left, try again later",
         }.get(status, "")
-        return Refused(status, said, f"{self.host} answered {status}: {said[:200]}{todo}")
+        words = " ".join(QUOTED.sub("…", said[:2000]).split())[:200]
+        if words.startswith("<") or any(repeats(words, str(message["content"])) for message in sent):
+            words = ""  # a web page, or what was asked
+        told = f"{self.host} answered {status}{': ' + words if words else ''}{todo}"
+        return Refused(status, said, self.without_key(told))
 
 
 class Refused(Exception):
@@ -295,28 +381,48 @@ class Refused(Exception):
 
 
 class FormRefused(Exception):
-    """The server does not understand this form of the request; there may be another."""
+    """The server does not understand this form of the request; there may be another. `usage` is what it cost."""
+
+    def __init__(self, told: str, usage: Usage | None = None) -> None:
+        super().__init__(told)
+        self.usage = Usage() if usage is None else usage
 
 
-class TooLarge(Exception):
-    """A response that goes on and on."""
+class Unstreamed(Exception):
+    """The server was asked for a stream and sent none."""
+
+
+class TooLarge(BaseException):
+    """A response that goes on and on. No `Exception`: older client libraries would try again after one."""
+
+
+class TooLate(BaseException):
+    """The time of a call is over. No `Exception`, for the same reason."""
+
+
+def in_time(request: Any) -> None:
+    """Send nothing for a call that nobody waits for any more: the library's retries outlive it."""
+    if time.monotonic() >= getattr(CALL, "until", float("inf")):
+        raise TooLate
 
 
 def limit_size(response: Any) -> None:
-    """Have a response break off beyond `LARGEST` bytes, before anybody keeps them in memory."""
+    """Have a response break off beyond `LARGEST` bytes, before anybody keeps them in memory, and beyond its time."""
     stream = response.stream
     # the base class that httpx wants a stream to be of; openai brings httpx, by one name or another
     base = next(kind for kind in type(stream).__mro__ if kind.__name__ == "SyncByteStream")
+    plain = response.headers.get("Content-Encoding", "identity") == "identity"
 
     class Limited(base):  # type: ignore[misc, valid-type]
-        """A stream of bytes that ends with `TooLarge`."""
+        """A stream of bytes that ends with `TooLarge`, or with `TooLate`."""
 
         def __iter__(self) -> Iterator[bytes]:
-            left = LARGEST
+            left = LARGEST if plain else LARGEST_PACKED
             for chunk in stream:
                 left -= len(chunk)
                 if left < 0:
                     raise TooLarge
+                in_time(response)
                 yield chunk
 
         def close(self) -> None:
@@ -325,10 +431,64 @@ def limit_size(response: Any) -> None:
     response.stream = Limited()
 
 
+def is_about_form(form: Mapping[str, Any], refused: Refused) -> bool:
+    """Whether a refusal may be one of the request's form. Keys, credit and names of models are not."""
+    if not form or refused.status in (401, 403, 429):
+        return False
+    if refused.status in (400, 422):
+        return True
+    about = ABOUT_TOOLS if form.get("tools") == "native" else ABOUT_JSON
+    # OpenRouter says 404 where no server of a model has tools
+    return (refused.status >= 500 or form.get("tools") == "native") and bool(about.search(refused.message))
+
+
+def body_of(error: Any) -> Any:
+    """The body of an error response, as JSON where it is."""
+    body = getattr(error, "body", None)
+    if body is None:
+        return str(error)
+    try:
+        return json.loads(body) if isinstance(body, str) else body
+    except (ValueError, RecursionError):
+        return body
+
+
+def words_of(body: Any, depth: int = 0) -> str:
+    """What an error body says, in whatever shape: never what it repeats of the request, as FastAPI does."""
+    if isinstance(body, str):
+        return body[:2000]
+    if isinstance(body, Mapping) and depth < 5:
+        keys = ("error", "message", "detail", "loc", "msg", "param")
+        return " ".join(words_of(body[key], depth + 1) for key in keys if body.get(key))
+    if isinstance(body, list) and depth < 5:
+        return " ".join(words_of(one, depth + 1) for one in body[:5])
+    return ""
+
+
+def repeats(said: str, text: str) -> bool:
+    """Whether there is a run of the text, twice `RUN` long, in what is said."""
+    text = " ".join(text.split())
+    return any(said[at : at + RUN] in text for at in range(0, len(said) - RUN + 1, RUN))
+
+
+def plus(one: Usage, other: Usage) -> Usage:
+    """Both together; the seconds of the first, which lasted while the other was spent."""
+    return replace(
+        one,
+        calls=one.calls + other.calls,
+        tokens_in=one.tokens_in + other.tokens_in,
+        tokens_out=one.tokens_out + other.tokens_out,
+    )
+
+
 def host_of(url: str) -> str:
     """A server as it is named in messages: never with a user's name or password."""
-    parts = urlsplit(url or "https://api.openai.com/v1")
-    return f"{parts.hostname or 'the server'}:{parts.port}" if parts.port else parts.hostname or "the server"
+    try:
+        parts = urlsplit(url or OPENAI)
+        host, port = parts.hostname or "the server", parts.port
+    except ValueError:
+        return "the server"
+    return f"{host}:{port}" if port else host
 
 
 def one_line(error: BaseException) -> str:
@@ -343,14 +503,31 @@ def read_response(response: Any) -> tuple[str, list[Call], tuple[int, int], bool
         raise ValueError("a response without choices")
     message = choices[0].message
     calls = [
-        Call(call.id or f"call-{at}", call.function.name or "", call.function.arguments or "")
+        Call(str(call.id or f"call-{at}"), str(call.function.name or ""), arguments_in(call.function.arguments))
         for at, call in enumerate(message.tool_calls or [])
         if getattr(call, "function", None) is not None
     ]
-    usage = response.usage
-    tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
-    content = message.content if isinstance(message.content, str) else ""
-    return content, calls, tokens, choices[0].finish_reason == "length"
+    return text_in(message.content), calls, tokens_of(response.usage), choices[0].finish_reason == "length"
+
+
+def text_in(content: Any) -> str:
+    """A message's text: a text, or the texts of its parts."""
+    if isinstance(content, list):
+        parts = [part.get("text") if isinstance(part, Mapping) else getattr(part, "text", "") for part in content]
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def arguments_in(arguments: Any) -> str:
+    """A call's arguments as text; some servers send the object itself."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+
+
+def tokens_of(usage: Any) -> tuple[int, int]:
+    """Tokens sent and received as the server counts them; 0 where it does not, or not in numbers."""
+    counted = (getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0))
+    sent, received = (count if isinstance(count, int) and 0 <= count < 10**9 else 0 for count in counted)
+    return sent, received
 
 
 def response_format(step: str, schema: Mapping[str, Any], form: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from infinimem.config import Settings
 from infinimem.errors import BadInput
@@ -32,8 +33,8 @@ def connect(settings: Settings, root: Path, command: str, clock: Callable[[], da
     from infinimem.llm.client import OpenAIModel
 
     name, url = settings.text("model.name"), settings.text("model.url")
-    if url and not url.startswith(("http://", "https://")):
-        raise BadInput(f"model.url is an address such as http://localhost:8080/v1, not {url!r}")
+    if url and not is_address(url):
+        raise BadInput("model.url (OPENAI_BASE_URL) is no address; it looks like http://localhost:8080/v1")
     digest = hashlib.sha256(f"{url}\n{name}".encode()).hexdigest()[:16]
     model = OpenAIModel(
         name,
@@ -46,6 +47,15 @@ def connect(settings: Settings, root: Path, command: str, clock: Callable[[], da
     meter = metered(model, settings, root, command, clock)
     model.until = meter.until
     return meter
+
+
+def is_address(url: str) -> bool:
+    """Whether a URL names a server that can be reached over HTTP."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that does not close
+        return False
 
 
 def metered(model: Model, settings: Settings, root: Path, command: str, clock: Callable[[], datetime]) -> Metered:

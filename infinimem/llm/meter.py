@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -43,12 +44,12 @@ class Metered:
             raise ModelFailed(f"the model failed {PATIENCE} times in a row and was not asked again")
         if time.monotonic() >= self.until:
             raise BudgetSpent(f"the command's {self.seconds:g} s for the model are over (model.deadline)")
-        asked = sum(estimate(message.content) for message in request.messages) + request.max_tokens
+        asked = tokens_asked(request)
         spent = self.usage.tokens_in + self.usage.tokens_out
         if self.budget and spent + asked > self.budget:
             raise BudgetSpent(f"{spent:,} of {self.budget:,} tokens are spent, this call may take {asked:,}")
         started = time.monotonic()
-        row: dict[str, Any] = {"step": request.step}
+        row: dict[str, Any] = {"step": request.step, "model": "", "tokens_in": 0, "tokens_out": 0}
         outcome = "broken off"
         try:
             reply = self.model.complete(request)
@@ -70,3 +71,14 @@ class Metered:
         finally:
             row.update(seconds=round(time.monotonic() - started, 3), outcome=outcome)
             self.note(row)
+
+
+def tokens_asked(request: Request) -> int:
+    """About how many tokens a call may take: all that is sent, and the longest reply."""
+    shapes: list[Any] = [dict(tool.parameters) for tool in request.tools]
+    if request.schema is not None:
+        shapes.append(request.schema)
+    texts = [message.content for message in request.messages] + [tool.about for tool in request.tools]
+    calls = [call.arguments for message in request.messages for call in message.calls]
+    described = [json.dumps(shape, ensure_ascii=False) for shape in shapes]
+    return sum(map(estimate, texts + calls + described)) + request.max_tokens

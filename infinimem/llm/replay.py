@@ -54,7 +54,7 @@ class Recording:
                 "usage": [reply.usage.calls, reply.usage.tokens_in, reply.usage.tokens_out, reply.usage.seconds],
             },
         }
-        with self.path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:  # half a surrogate pair
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
         return reply
 
@@ -65,9 +65,10 @@ class Replay:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.replies: dict[str, dict[str, Any]] = {}
-        for line in path.read_text("utf-8").splitlines():
-            row = json.loads(line)
-            self.replies[row["digest"]] = row["reply"]
+        for line in path.read_text("utf-8").split("\n"):  # words may hold what `splitlines` also cuts at
+            if line:
+                row = json.loads(line)
+                self.replies[row["digest"]] = row["reply"]
 
     def complete(self, request: Request) -> Reply:
         """The recorded reply."""

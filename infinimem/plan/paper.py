@@ -12,6 +12,7 @@ from infinimem.model import Create, Extend, Join, Merge, Part, Retire, Split, St
 from infinimem.text.signature import parse_seqs, render_seqs
 
 FENCED = re.compile(r"(?:`{3,}|~{3,})[a-z]*\n(.*?)\n?(?:`{3,}|~{3,})", re.DOTALL)  # as models and people answer
+OPENING = re.compile(r"(?:\s|#[^\n]*\n|---\s*\n)*(?:plan:|buffer:|steps:|\{\s*\"?(?:plan|buffer|steps)\b)")
 SEQS = {
     "type": ["string", "integer"],
     "description": "seqs: 12, 12-15 or 12-15+18",
@@ -131,12 +132,12 @@ def parse_plan(text: str, where: str) -> Plan:
 
     from infinimem.text.header import load_yaml
 
-    fenced = FENCED.fullmatch(text.strip())
+    body, above = without_talk(text)
     try:
-        content = load_yaml(fenced[1] if fenced else text)
+        content = load_yaml(body)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
+        line = f":{mark.line + 1 + above}" if mark is not None else ""
         raise BadPlan(f"{where}{line}: this is no YAML or JSON ({getattr(error, 'problem', error)})") from error
     if not isinstance(content, Mapping) or content.get("plan") != 1 or not isinstance(content.get("steps"), list):
         raise BadPlan(f"{where}: this is no plan; it needs `plan: 1` and `steps:` (see: infinimem schema plan)")
@@ -145,6 +146,18 @@ def parse_plan(text: str, where: str) -> Plan:
     if not isinstance(buffer, Mapping):
         raise BadPlan(f"{where}: `buffer` is not a mapping of seqs and digest")
     return Plan(steps, seqs_of(buffer.get("seqs", ""), where, optional=True), str(buffer.get("digest", "")))
+
+
+def without_talk(text: str) -> tuple[str, int]:
+    """The plan in what a chat model answered, perhaps fenced and with talk around it; and the lines above it."""
+    whole = FENCED.fullmatch(text.strip())
+    if whole:
+        return whole[1], 0
+    if not OPENING.match(text):
+        for fenced in FENCED.finditer(text):
+            if OPENING.match(fenced[1]):
+                return fenced[1], text.count("\n", 0, fenced.start(1))
+    return text, 0
 
 
 def step_of(value: Any, where: str) -> Step:

@@ -26,7 +26,7 @@ WORD = re.compile(r"[\w'’]+")
 NEGATIONS = frozenset(
     "no not never none nobody nothing neither nor without cannot can't don't doesn't didn't isn't wasn't won't aren't "
     "weren't hasn't haven't hadn't shouldn't wouldn't couldn't kein keine keinen keinem keiner nicht nie niemals "
-    "nichts ohne ne pas jamais sans no nunca sin non mai senza не нет никогда без 不 没 没有 無 ない".split()
+    "nichts ohne ne pas jamais sans no nunca sin non senza не нет никогда без 不 没 没有 無 ない".split()
 )
 FIRST_PERSON = frozenset(
     "i i'm i’m i've i’ve i'll i’ll my mine me we our ich mein meine meinen meiner meinem wir unser unsere je j'ai mon "

@@ -10,7 +10,8 @@ from infinimem.llm.port import Message, Model, Reply, Request
 from infinimem.llm.prompts import prompt_for
 from infinimem.llm.reply import THOUGHT
 from infinimem.model import Usage
-from infinimem.readers.cite import NOT_THERE, check, finished, statements
+from infinimem.readers.cite import ABSENT, NOT_THERE, check, finished, leads_on, statements
+from infinimem.text.when import dates_meant
 
 LONGEST_PIECE = 1500
 """Characters of a piece of evidence that the model sees."""
@@ -54,6 +55,10 @@ class Sieve:
     why: str = ""
     before: list[int] = field(default_factory=list)
     denies: bool = False
+    denied: bool = False
+    """Said at once, so that nothing after it counts."""
+    lead: str = ""
+    broken: bool = False
     rest: str = ""
 
     def take(self, piece: str) -> None:
@@ -72,21 +77,35 @@ class Sieve:
             self.judge(statement)
 
     def judge(self, statement: str) -> None:
-        """Keep a statement, or drop it and remember why."""
-        if NOT_THERE.match(statement):
+        """Keep a statement, or drop it and remember why. What only leads on waits for what it leads to."""
+        between = "\n" if self.broken or statement.startswith(("\n", "\r")) else " "
+        self.broken = statement.endswith(("\n", "\r"))
+        statement = statement.strip()
+        if self.denied:
+            return
+        if NOT_THERE.search(statement):
             self.denies = True
+            self.denied = not self.kept
+            return
+        if leads_on(statement, self.pieces, self.question):
+            self.lead += f"{between if self.lead or self.kept else ''}{statement}"
             return
         checked, self.before = check(statement, self.pieces, self.question, before=self.before, count=self.count)
         self.removed += checked.removed
         if checked.why:
-            if checked.text:
+            self.lead = ""
+            if ABSENT.search(statement):
+                self.denies = True
+            elif checked.text:
                 self.dropped.append(checked.text)
                 self.why = self.why or checked.why
             return
-        self.kept.append(checked.text)
+        said = f"{self.lead}{between if self.lead or self.kept else ''}{checked.text}"
+        self.lead = ""
+        self.kept.append(said)
         self.citations.update(dict.fromkeys(checked.citations))
         if self.hear is not None:
-            self.hear(checked.text if len(self.kept) == 1 else f" {checked.text}")
+            self.hear(said)
 
 
 def write_answer(
@@ -146,7 +165,7 @@ def written(sieve: Sieve, usage: Usage) -> Written:
     dropped = tuple(sieve.dropped)
     if sieve.kept and not (sieve.denies and not sieve.citations):
         why = f"{len(dropped)} without support left out: {sieve.why}" if dropped else ""
-        text = " ".join(sieve.kept)
+        text = "".join(sieve.kept)
         return Written(text, True, tuple(sieve.citations), sieve.removed, dropped, usage, why)
     why = "the entries found do not answer it"
     if dropped and not sieve.denies:
@@ -160,15 +179,16 @@ def lines_of(evidence: Sequence[Evidence]) -> list[str]:
     lines = []
     for number, piece in enumerate(evidence, 1):
         when = piece.time or (f"noted {piece.observed[:10]}" if piece.observed else "")
-        under = " > ".join(piece.headings)
-        about = " · ".join(word for word in (when, piece.source, under) if word)
         text = " ".join("".join(char if char.isprintable() else " " for char in piece.text).split())
         if len(text) > LONGEST_PIECE:
             text = f"{text[:LONGEST_PIECE].rsplit(' ', 1)[0]} …"
-        mark = ""
+        notes = [f"{said} = {date}" for said, date in dates_meant(text, piece.time or piece.observed)]
         if piece.retired:
             by = numbers.get(piece.by, 0)
-            mark = f" ({piece.retired}; replaced by {by})" if by else f" ({piece.retired}: no longer true)"
+            notes.insert(0, f"{piece.retired}; replaced by {by}" if by else f"{piece.retired}: no longer true")
+        mark = f" ({'; '.join(notes)})" if notes else ""
+        under = "" if piece.seqs else " > ".join(piece.headings)  # headings over entries are the planner's
+        about = " · ".join(word for word in (when, piece.source, under) if word)
         lines.append(f"[{number}] {about}{mark}: {text}".replace("~~~", "~ ~ ~"))
     return lines
 

@@ -1,38 +1,57 @@
-"""Whether a statement says what its sources say, and whether those are about what was asked. Pure, and careful.
+"""Statements and what they cite: taken apart, held against the cited entries, put together again. Pure.
 
-Not understanding: words. A number, a date, a name or a "not" that no source has is not supported; a source in which
-somebody else speaks of himself is no answer. Doubtful cases pass where a refusal would more often be wrong.
+A number, a date, a name or a "not" that no source has is not supported (`grounds`), a source that tells of somebody
+else is no answer (`about`). Doubtful cases pass where a refusal would more often be wrong.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from infinimem.ask import Evidence
-from infinimem.plan.lexical.light import ENGLISH_SIGNS, GERMAN_SIGNS
-from infinimem.plan.rules import FIRST_PERSON, NEGATIONS, NOBODY
-from infinimem.text.when import is_said, period
-from infinimem.text.words import analyse, content_words, date_terms, fold, is_date_term
+from infinimem.readers.about import outdated, strays
+from infinimem.readers.grounds import ALONE, bad_names, overlap, terms_of, unsupported
+from infinimem.text.words import content_words
 
 CITATION = re.compile(r"[\[【]\s*((?:[^\[\]【】\n]){1,160}?)\s*[\]】]")
 NUMBERS = re.compile(r"#?\d{1,4}(?:\s*[-–]\s*#?\d{1,4})?(?:\s*[,;&]\s*#?\d{1,4}(?:\s*[-–]\s*#?\d{1,4})?)*")
 END = re.compile(r"(?:[.!?…]+[\"'”’»)*_]*(?=\s|$)|[。！？]+[」』”]?|\n+)")
 TRAILING = re.compile(r"(?:[^\S\n]*[\[【][^\[\]【】\n]{1,160}[\]】][.;]?)+")
-WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 ABBREVIATION = re.compile(
-    r"(?:\b(?:dr|mr|mrs|ms|prof|st|hr|fr|nr|no|bzw|ca|vs|vgl|e\.g|i\.e|z\.b|d\.h|u\.a|etc|approx|jr|sr)|\b[^\W\d_]|\b\d{1,2})\.$",
+    r"(?:\b(?:dr|mr|mrs|ms|prof|st|hr|fr|nr|no|bzw|ca|vs|vgl|e\.g|i\.e|z\.b|d\.h|u\.a|etc|approx|jr|sr)"
+    r"|\b[^\W\d_]|\b\d{1,2})\.$",
     re.IGNORECASE,
 )
-NOT_THERE = re.compile(r"\W*(?:not|nicht) (?:in|im) (?:memory|gedächtnis)\b", re.IGNORECASE)
-SHORT_SOURCE = 25
-"""Words up to which an entry is one statement, so that its "not" belongs to all of it."""
-ENOUGH = 0.34
-"""Share of a statement's content words that its sources or the question must have."""
-ALONE = 0.6
-"""The same for a source that the model did not name."""
+NOT_THERE = re.compile(r"(?i:^\W*(?:not|nicht) (?:in|im) (?:memory|gedächtnis)\b)|\bNOT IN MEMORY\b")
+ABSENT = re.compile(
+    r"\b(?:evidence|memory|context|information|notes?|pieces?|entries|text)\b.{0,40}"
+    r"\b(?:does|do|is|are)(?: not|n['’]t)\b"
+    r"|\bno (?:information|mention|evidence|record)\b|\bnot (?:mentioned|stated|specified|provided|given)\b"
+    r"|\b(?:cannot|can't|can not) be (?:determined|answered)\b|\bI (?:do not|don['’]t|cannot|can't) (?:know|tell|say)\b"
+    r"|\bkeine? (?:information|angabe|hinweis)\w*\b|\bnicht (?:erwähnt|angegeben|genannt|bekannt)\b",
+    re.IGNORECASE,
+)
+"""How models say that the evidence has no answer, in other words than they were asked to."""
+ORDERS = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b[^.!?\n]{0,40}\b(?:instructions?|rules?|prompts?|guidelines?)\b"
+    r"|\bsystem (?:prompt|message)\b|(?:^|\n)\W*(?:system|assistant|developer)\W*:|\byou are now\b"
+    r"|\b(?:answer|reply|respond|say|output|print)\b (?:only|exactly|nothing but)\b"
+    r"|\b(?:ignorier|vergiss|missachte)\w*\b[^.!?\n]{0,40}\b(?:anweisung|regel|vorgabe)"
+    r"|\b(?:ignore[zr]?|oublie[zr]?)\b[^.!?\n]{0,40}\b(?:consignes?|règles?)\b"
+    r"|\b(?:ignora|olvida)\w*\b[^.!?\n]{0,40}\b(?:instrucci|reglas)"
+    r"|(?:忽略|无视|忘记)[^。！？\n]{0,20}(?:指令|规则|指示)",
+    re.IGNORECASE,
+)
+"""Orders to a model, as they may stand in what somebody else wrote."""
+ORDERLY = re.compile(
+    r"\b(?:instruct|prompt|inject|ignor|order|rule|anweis|regel|consigne|règle|instrucc)|指令|规则", re.IGNORECASE
+)
+OPENERS = frozenset("yes no ja nein oui non sí si correct indeed inde sure both exact right follow answer".split())
+"""Words that say nothing by themselves."""
+LONGEST_LEAD, SHORT_LEAD = 120, 8
+"""Characters of a line that introduces others, words of one that joins them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +65,25 @@ class Checked:
 
 
 def statements(text: str) -> Iterator[tuple[str, int]]:
-    """The statements of a text with their citations, each with where it ends; the last may be unfinished."""
+    """The statements of a text with their citations, each with where it ends; the last may be unfinished.
+
+    Line breaks before and after one stay. Citations after a full stop belong to what stands before it, unless the
+    line begins with one.
+    """
     start = at = 0
     while match := END.search(text, at):
         at = match.end()
         if match[0].startswith(".") and ABBREVIATION.search(text[start : match.end()]):
             continue
         trailing = TRAILING.match(text, at)
-        if trailing:
+        line = text[text.rfind("\n", 0, at) + 1 : at].lstrip(" -*•")
+        if trailing and (not CITATION.match(line) or text[trailing.end() :].lstrip(" ")[:1] in ("", "\n")):
             at = trailing.end()
         if text[start:at].strip():
-            yield text[start:at].strip(), at
-        start = at
+            yield text[start:at].strip(" \t"), at
+            start = at
     if text[start:].strip():
-        yield text[start:].strip(), len(text)
+        yield text[start:].strip(" \t"), len(text)
 
 
 def finished(text: str) -> tuple[list[str], str]:
@@ -122,24 +146,27 @@ def check(
 ) -> tuple[Checked, list[int]]:
     """A statement held against the pieces that it cites; and the places of those, for the next one.
 
-    One that cites nothing is held against what the statement before it cited (`before`), then against each piece
-    alone: if one bears it out, the citation is added. `count` is how long a complete list is.
+    Of several, those that are about somebody else are left out. One that cites nothing is held against what the
+    statement before it cited (`before`), then against each piece alone, as is one that cites a wrong piece about the
+    right person: if one has its words, that one is cited. `count` is how long a complete list is.
     """
     asked, removed, words = cited(statement, pieces)
     if not words.strip(" .,;:!?-*•"):
         return Checked("", removed=removed, why="it says nothing"), []
+    sources = [bearing(piece, question) for piece in pieces]
+    why = "it cites no entry"
+    elsewhere = tells_something(words, question)
     if asked:
-        why = unsupported(words, [pieces[at] for at in asked], question, count) or strays(question, pieces, asked)
-        if why:
-            # of several sources one may be wrong
-            single = [at for at in asked if len(asked) > 1 and not fails(words, pieces, [at], question, count)]
-            if not single:
-                return Checked(words, removed=removed, why=why), []
-            asked = single[:1]
-    else:
-        asked = found_for(words, pieces, question, before, count)
-        if not asked:
-            return Checked(words, removed=removed, why="it cites no entry"), []
+        to_point = [at for at in asked if not strays(words, question, sources, [at])]
+        tries = [asked] if len(asked) == 1 else [to_point, *([at] for at in to_point)]
+        whys = {tuple(at): fails(words, sources, at, question, count) for at in tries if at}
+        why = next(iter(whys.values()), "") or (strays(words, question, sources, asked) if not to_point else "")
+        elsewhere = elsewhere and bool(to_point)
+        asked = next((list(at) for at, wrong in whys.items() if not wrong), [])
+    if not asked and elsewhere:
+        asked = found_for(words, sources, question, before, count)
+    if not asked:
+        return Checked(words, removed=removed, why=why), []
     places = tuple(pieces[at].place for at in asked)
     marks = " ".join(f"[{place}]" for place in places)
     end = re.search(r"[.!?。！？…]+$", words)
@@ -147,211 +174,47 @@ def check(
     return Checked(text, places, removed), asked
 
 
+def leads_on(words: str, pieces: Sequence[Evidence], question: str) -> bool:
+    """Whether a statement without citation only introduces or joins others: `Yes.`, `The dates are:`."""
+    if any(char.isdigit() for char in words) or "[" in words or len(words) > LONGEST_LEAD:
+        return False
+    if words.rstrip("*_ ").endswith((":", "：")):
+        return not bad_names(words, set(terms_of(question)), pieces, question)
+    return not tells_something(words, question) and len(words.split()) <= SHORT_LEAD
+
+
+def tells_something(words: str, question: str) -> bool:
+    """Whether a statement holds a word or a number that is not in the question."""
+    return bool(set(content_words(words)).difference(terms_of(question), OPENERS))
+
+
 def fails(words: str, pieces: Sequence[Evidence], at: Sequence[int], question: str, count: int) -> str:
     """Why some pieces do not bear a statement out; "" where they do."""
-    return unsupported(words, [pieces[one] for one in at], question, count) or strays(question, pieces, at)
+    sources = [pieces[one] for one in at]
+    return (
+        unsupported(words, sources, question, count)
+        or strays(words, question, pieces, at)
+        or outdated(words, pieces, at, question)
+    )
 
 
 def found_for(words: str, pieces: Sequence[Evidence], question: str, before: Sequence[int], count: int) -> list[int]:
     """The pieces that bear out a statement which names none: those of the statement before, or one alone."""
-    if before and not fails(words, pieces, before, question, count):
+    told = [pieces[at] for at in before]
+    if before and overlap(words, told, question) >= ALONE and not fails(words, pieces, before, question, count):
         return list(before)
     best: tuple[float, int] | None = None
     for at, piece in enumerate(pieces):
-        share = overlap(words, [piece], "")
-        if share >= ALONE and not fails(words, pieces, [at], question, count) and (best is None or share > best[0]):
+        share = min(overlap(words, [piece], ""), overlap(words, [piece], question))
+        if share >= ALONE and (best is None or share > best[0]) and not fails(words, pieces, [at], question, count):
             best = (share, at)
     return [best[1]] if best else []
 
 
-# Does the statement say what the sources say?
-
-
-def unsupported(words: str, sources: Sequence[Evidence], question: str, count: int = 0) -> str:
-    """What a statement says that its sources do not; "" when nothing is seen to be wrong."""
-    said = set(terms_of(words))
-    known = set(terms_of(question)).union(*(source_terms(piece) for piece in sources))
-    wrong = bad_dates(said, known, sources) or bad_numbers(said, known, sources, count)
-    wrong = wrong or bad_names(words, known, sources, question) or bad_negation(words, sources, question)
-    if wrong:
-        return wrong
-    here = tongue(words)
-    translated = any(here and there and here != there for there in (tongue(piece.text) for piece in sources))
-    if not translated and overlap(words, sources, "") < ENOUGH:
-        return "its words are not those of the entry it cites"
-    return ""
-
-
-def bad_dates(said: set[str], known: set[str], sources: Sequence[Evidence]) -> str:
-    """A date that no source says, nor follows from one."""
-    for term in sorted(term for term in said if is_date_term(term) and term[0] in "dy" and term not in known):
-        date = term[2:] if term.startswith("ym") else term[1:]
-        if not any(is_said(date, piece.text, piece.time or piece.observed[:10]) for piece in sources):
-            return f"no source says {date}"
-    return ""
-
-
-def bad_numbers(said: set[str], known: set[str], sources: Sequence[Evidence], count: int) -> str:
-    """A number that no source has; days and years of dates, and how many sources there are, are not meant."""
-    parts = {str(int(term[-2:])) for term in said if re.fullmatch(r"m?d.*", term) and is_date_term(term)}
-    allowed = known | parts | {str(len(sources)), str(count)}
-    wrong = [term for term in said if term[0].isdigit() and term not in allowed and f"y{term}" not in said]
-    return f"no source says {min(wrong)}" if wrong else ""
-
-
-def bad_names(words: str, known: set[str], sources: Sequence[Evidence], question: str) -> str:
-    """A name that no source and not the question has. In German every noun is capital, so nothing can be told."""
-    if is_german(words):
-        return ""
-    whole = {fold(word) for piece in sources for word in WORD.findall(f"{piece.text} {piece.source} {piece.topic}")}
-    whole |= {fold(word) for word in WORD.findall(question)}
-    first = True
-    for match in WORD.finditer(words):
-        name = match[0].removesuffix("'s").removesuffix("’s")
-        opens = first or words[: match.start()].rstrip().endswith((".", "!", "?", ":", "“", '"'))
-        first = False
-        if not name[0].isupper() or len(name) < 2 or opens:
-            continue
-        if fold(name) not in whole and not known.intersection(analyse(name)) and analyse(name):
-            return f"no source names {name}"
-    return ""
-
-
-def bad_negation(words: str, sources: Sequence[Evidence], question: str) -> str:
-    """A "not" that no source has, or one that the only, short source has and the statement lacks."""
-    denies = has_negation(words)
-    if has_negation(question):
-        return ""
-    deny = [has_negation(piece.text) for piece in sources]
-    if denies and not any(deny) and not any(piece.retired for piece in sources):
-        return "it denies what no source denies"
-    if not denies and len(sources) == 1 and deny[0] and len(sources[0].text.split()) <= SHORT_SOURCE:
-        shared = overlap(words, sources, "")
-        if shared >= ALONE:
-            return "it leaves out the source's `not`"
-    return ""
-
-
-def has_negation(text: str) -> bool:
-    """Whether a text says not, never, no, kein, ne … pas, 不 or the like."""
-    words = {word.replace("’", "'") for word in WORD.findall(text.casefold())}
-    return not NEGATIONS.isdisjoint(words) or any(sign in text for sign in "不没沒無")
-
-
-def overlap(words: str, sources: Sequence[Evidence], question: str) -> float:
-    """The share of a statement's content words that the sources or the question have; 1 where it has none."""
-    said = {term for term in content_words(words) if not is_date_term(term) and not term[0].isdigit()}
-    if not said:
-        return 1.0
-    known = set(terms_of(question)).union(*(source_terms(piece) for piece in sources))
-    return len(said & known) / len(said)
-
-
-@lru_cache(maxsize=4096)
-def terms_of(text: str) -> tuple[str, ...]:
-    """The analysed words of a text."""
-    return tuple(analyse(text))
-
-
-def source_terms(piece: Evidence) -> set[str]:
-    """Everything that a piece says of itself: text, who, when, and what it stands under."""
-    about = " ".join((piece.source, *piece.headings, piece.topic.replace("-", " ").replace("/", " ")))
-    return {*terms_of(piece.text), *terms_of(about), *date_terms((piece.time or piece.observed)[:10])}
-
-
-def is_german(text: str) -> bool:
-    """Whether a text reads German rather than English."""
-    return tongue(text) == "german"
-
-
-def tongue(text: str) -> str:
-    """Roughly which language a text is in: what is in another one has other words for the same."""
-    if any("\u3040" <= char <= "\u9fff" or "\uac00" <= char <= "\ud7af" for char in text):
-        return "cjk"
-    words = WORD.findall(text.casefold())
-    german, english = (sum(word in signs for word in words) for signs in (GERMAN_SIGNS, ENGLISH_SIGNS))
-    return "" if german == english else "german" if german > english else "english"
-
-
-# Are the sources about what was asked?
-
-
-def strays(question: str, pieces: Sequence[Evidence], at: Sequence[int]) -> str:
-    """Why the cited pieces are about somebody else, or another time, than the question; "" when not seen to be."""
-    sources = [pieces[one] for one in at]
-    names = names_in(question, pieces)
-    if names:
-        told = set().union(*(whole_words(piece) for piece in sources))
-        if names.isdisjoint(told) and any(
-            is_person(piece.source) or is_foreign(piece, pieces, names) for piece in sources
-        ):
-            return f"the entry is not about {min(names).title()}"
-        for piece in sources:
-            if len(sources) == 1 and speaks_of_oneself(piece) and names.isdisjoint(whole_words(piece, headings=False)):
-                return f"{piece.source} speaks of {piece.source}, not of {min(names).title()}"
-    return wrong_time(question, sources)
-
-
-def names_in(question: str, pieces: Sequence[Evidence]) -> set[str]:
-    """The people that a question names, as far as memory shows them to be some: they speak, or are named, in it."""
-    speakers = {fold(word) for piece in pieces if is_person(piece.source) for word in WORD.findall(piece.source)}
-    found = set()
-    for number, match in enumerate(WORD.finditer(question)):
-        word = match[0].removesuffix("'s").removesuffix("’s")
-        if not word[0].isupper() or len(word) < 3:
-            continue
-        name = fold(word)
-        if name in speakers or (number and not is_german(question) and not is_ordinary(word)):
-            found.add(name)
-    return found
-
-
-def is_ordinary(word: str) -> bool:
-    """Whether a capital word is a month, a weekday or the like."""
-    return any(is_date_term(term) for term in analyse(word)) or fold(word) in ORDINARY
-
-
-ORDINARY = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday english german french spanish christmas easter".split()
-)
-
-
-def whole_words(piece: Evidence, *, headings: bool = True) -> set[str]:
-    """The words of a piece as they are compared with names; a genitive's s is not part of one."""
-    parts = [piece.text, piece.source]
-    if headings:
-        parts += [*piece.headings, piece.topic.replace("-", " ")]
-    words = {fold(word) for part in parts for word in WORD.findall(part)}
-    return words | {word.removesuffix("'s").removesuffix("’s").removesuffix("s") for word in words}
-
-
-def is_person(source: str) -> bool:
-    """Whether a source names somebody."""
-    return bool(source) and source[:1].isupper() and source.casefold() not in NOBODY and ":" not in source
-
-
-def is_foreign(piece: Evidence, pieces: Sequence[Evidence], names: Iterable[str]) -> bool:
-    """Whether a piece that names nobody asked for stands beside others that do: then those are meant."""
-    return any(not set(names).isdisjoint(whole_words(other)) for other in pieces if other is not piece)
-
-
-def speaks_of_oneself(piece: Evidence) -> bool:
-    """Whether a person speaks in the first person."""
-    return is_person(piece.source) and not FIRST_PERSON.isdisjoint(WORD.findall(piece.text.casefold()))
-
-
-def wrong_time(question: str, sources: Sequence[Evidence]) -> str:
-    """The question asks about a time before all that the sources tell of."""
-    asked = [
-        term for term in terms_of(question) if is_date_term(term) and term[0] in "dy" and not term.startswith("md")
-    ]
-    if not asked:
-        return ""
-    dates = [term[2:] if term.startswith("ym") else term[1:] for term in asked]
-    ends = [days[1] for date in dates for days in [period(date)] if days is not None]
-    if not ends or any(not set(asked).isdisjoint(source_terms(piece)) for piece in sources):
-        return ""
-    starts = [days[0] for piece in sources for days in [period(piece.time)] if days is not None]
-    if len(starts) == len(sources) and min(starts) > max(ends):
-        return f"the entry tells of {min(starts)}, later than was asked"
-    return ""
+def bearing(piece: Evidence, question: str) -> Evidence:
+    """A piece without the orders to a model that stand in it, which bear out nothing, unless one asks about those."""
+    found = ORDERS.search(piece.text)
+    if found is None or ORDERLY.search(question):
+        return piece
+    start = max((match.end() for match in END.finditer(piece.text, 0, found.start())), default=0)
+    return replace(piece, text=piece.text[:start])

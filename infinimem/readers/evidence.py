@@ -223,7 +223,7 @@ def in_time(units: Iterable[Unit]) -> list[Unit]:
 
 def linked(memory: Memory, units: Iterable[Unit]) -> list[Unit]:
     """What the units name in their `links`, as it stands now, at most `MOST_LINKED`."""
-    seqs = dict.fromkeys(seq for unit in units for seq in parse_seqs(unit.get("links").replace(", ", "+")))
+    seqs = dict.fromkeys(seq for unit in units for seq in linked_seqs(unit.get("links")))
     found: list[Unit] = []
     for seq in list(seqs)[: 4 * MOST_LINKED]:
         here = memory.index.standing(seq)
@@ -232,6 +232,12 @@ def linked(memory: Memory, units: Iterable[Unit]) -> list[Unit]:
             gone = memory.index.retired((seq,))
             found += [now for old in gone[:1] for now in [newest(memory, old)] if not now.retired]
     return held(memory, found)[:MOST_LINKED]
+
+
+def linked_seqs(links: str) -> list[int]:
+    """The seqs in a `links` field such as `31:contradicts+maya-home+12-13:from`."""
+    pieces = (piece.partition(":")[0].strip() for piece in links.replace(",", "+").split("+"))
+    return [seq for piece in pieces for seq in parse_seqs(piece)]
 
 
 def grow(basket: Basket, units: Sequence[Unit], room: int) -> None:

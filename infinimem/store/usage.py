@@ -20,8 +20,11 @@ def note_usage(root: Path, row: Mapping[str, Any]) -> None:
     """Append a row. A disk that refuses it stops nothing: what was spent is spent."""
     line = (json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
     with suppress(OSError):
-        file = os.open(root / USAGE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = os.open(root / USAGE, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600)
         try:
+            size = os.fstat(file).st_size
+            if size and os.pread(file, 1, size - 1) != b"\n":  # a disk that was full cut the last row
+                line = b"\n" + line
             os.write(file, line)
         finally:
             os.close(file)
@@ -30,12 +33,12 @@ def note_usage(root: Path, row: Mapping[str, Any]) -> None:
 def read_usage(root: Path) -> list[dict[str, Any]]:
     """The rows, oldest first; what cannot be read is left out."""
     try:
-        lines = (root / USAGE).read_text("utf-8", "replace").splitlines()
-    except FileNotFoundError:
+        lines = (root / USAGE).read_text("utf-8", "replace").split("\n")
+    except OSError:
         return []
     rows = []
     for line in lines:
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             row = json.loads(line)
             if isinstance(row, dict):
                 rows.append(row)
@@ -46,7 +49,7 @@ def read_servers(root: Path) -> dict[str, Any]:
     """What is known of the servers that were asked, by a digest of their address."""
     try:
         content = json.loads((root / SERVERS).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

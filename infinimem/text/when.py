@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from infinimem.text.words import analyse, date_terms
 
@@ -15,6 +16,7 @@ Days = tuple[date, date]
 """The first and the last day of a period."""
 
 ISO = re.compile(r"(?!0000)(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?", re.ASCII)
+WORD = re.compile(r"\w+")
 ROUGHLY = timedelta(days=20)
 """Periods shorter than this are named for one day in them (`last week`); who names a longer one knows no day."""
 
@@ -52,12 +54,19 @@ def is_said(time: str, text: str, at: str) -> bool:
     near = bool(wanted) and abs(days[0].year - said[0].year) <= 1
     if near and len(time) >= 10 and wanted[-2] in terms:  # 3 May
         return True
-    if near and len(time) == 7 and wanted[1] in terms:  # in May
+    if near and len(time) == 7 and any(month_named(word) == days[0].month for word in WORD.findall(text)):  # in May
         return True
     return any(
         within(meant, days) or (within(days, meant) and meant[1] - meant[0] < ROUGHLY)
         for meant in meanings(text, said[0])
     )
+
+
+@lru_cache(4096)
+def month_named(word: str) -> int:
+    """The month (1 to 12) that a word names in some language; 0 if it is no such name."""
+    terms = analyse(f"1 {word} 2000")
+    return next((int(term[1:]) for term in terms if re.fullmatch(r"m\d\d", term)), 0) if word.isalpha() else 0
 
 
 def meanings(text: str, at: date) -> Iterator[Days]:
@@ -80,6 +89,48 @@ def meanings(text: str, at: date) -> Iterator[Days]:
                 day = moved(at, step)
                 if day is not None and day.weekday() == weekday:
                     yield day, day
+
+
+def dates_meant(text: str, at: str) -> list[tuple[str, str]]:
+    """The words of a text that name a day, month or year as seen from when it was said, each with its ISO date."""
+    said = period(at)
+    if said is None or said[0] != said[1]:
+        return []
+    words = text.casefold().replace("’", "'")
+    found: list[tuple[re.Match[str], Days]] = []
+    for pattern, first, last in RELATIVE:
+        if first == last:
+            found += [(match, days) for match in pattern.finditer(words) for days in span(said[0], first, last)]
+    for pattern, unit, step in (*COUNTED, *CALENDAR):
+        if unit == "week" or (unit != "day" and pattern.groups and step > 0):
+            continue  # roughly meant, or often a length of time
+        for match in pattern.finditer(words):
+            count = next((group for group in match.groups() if group), "1")
+            number = step * (int(count) if count.isdecimal() else NUMBERS[count])
+            found += [(match, days) for days in some_ago(said[0], unit, number)]
+    for match in LAST_WEEKDAY.finditer(words):
+        number = next(day for day, pattern in enumerate(WEEKDAYS) if pattern.search(match[0]))
+        back = (said[0].weekday() - number) % 7 or 7
+        found += [(match, days) for days in span(said[0], -back, -back)]
+    whole = [
+        (match, days)
+        for match, days in found
+        if match[0] not in ELSEWHERE
+        and not any(
+            other.start() <= match.start() and match.end() <= other.end() and len(other[0]) > len(match[0])
+            for other, _ in found
+        )
+    ]
+    whole.sort(key=lambda pair: pair[0].start())
+    return list(dict.fromkeys((match[0], iso(days)) for match, days in whole))
+
+
+def iso(days: Days) -> str:
+    """A day, a month or a year as an ISO date."""
+    first, last = days
+    if first == last:
+        return first.isoformat()
+    return first.isoformat()[:7] if first.month == last.month else f"{first.year:04}"
 
 
 def some_ago(at: date, unit: str, number: int) -> Iterator[Days]:
@@ -211,4 +262,11 @@ WEEKDAYS = tuple(
         ("saturday|samstag|sonnabend|samedi|sábado|sabato|суббот[ау]", "周六|星期六|土曜"),
         ("sunday|sonntag|dimanche|domingo|domenica|воскресенье", "周日|星期日|星期天|日曜"),
     )
+)
+ELSEWHERE = frozenset(("morgen", "hier", "today", "heute", "hoy", "oggi"))
+"""Words that are others in another language, and those that mean the entry's own date or our times."""
+LAST_WEEKDAY = re.compile(
+    r"\blast (?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
+    r"|\bletzten (?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)\b"
+    r"|\b(?:lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche) dernier\b"
 )

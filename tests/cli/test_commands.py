@@ -206,7 +206,8 @@ def test_status_loads_neither_models_nor_ranking(memory: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "catalog", "search Maya", "ask Maya", "grep Maya", "read maya-work",
-                                     "trace 12", "config", "schema", "check", "flush --dry-run", "flush"])  # fmt: skip
+                                     "trace 12", "config", "stats", "stats --cost", "schema", "check",
+                                     "flush --dry-run", "flush"])  # fmt: skip
 def test_what_goes_into_a_pipe_is_written_without_rich(memory: Path, command: str) -> None:
     assert "rich" not in loaded_by(memory, *command.split())
 
@@ -235,6 +236,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("write", ("write", "one", "one", "The pantry needs salt.")),
     ("recover", ("recover", "42")),
     ("check", ("check",)),
+    ("stats", ("stats",)),
+    ("stats-cost", ("stats", "--cost")),
     ("settings", ("config",)),
     ("schema", ("schema",)),
     ("flush", ("flush", "--if-due", "--dry-run")),
@@ -331,6 +334,16 @@ def terminal(command: str, folder: Path, columns: int = 60, **more: str) -> tupl
 
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+
+def test_growth_is_drawn_on_a_terminal_and_listed_in_a_pipe(memory: Path) -> None:
+    screen, code = terminal("infinimem stats", memory, NO_COLOR="1")
+    assert code == 0
+    # what was noted at the clock of the test, what flushed at that of the machine
+    assert re.search(r"^  2026-05 +44  █{30}  -1$", screen, re.MULTILINE), screen
+    piped, _ = shell("infinimem stats", memory)
+    assert "\n2026-05\t44\t1\n" in piped
+    assert "█" not in piped
 
 
 @pytest.mark.parametrize(

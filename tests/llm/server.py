@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
@@ -21,13 +22,17 @@ Answer = str | dict[str, Any] | None
 class Behaviour:
     """What the server does. `fault` is asked for each request, and "" means none.
 
-    `understands` names what of a request it takes: schema, object_schema, object, tools, stream, max_tokens.
+    `understands` names what of a request it takes: schema, object_schema, object, tools, stream, max_tokens,
+    temperature, stream_options. `complain` puts a refusal into an error body.
     """
 
     answer: Callable[[Payload], Answer]
     fault: Callable[[int, Payload], str] = lambda number, payload: ""
-    understands: frozenset[str] = frozenset({"schema", "object", "tools", "stream", "max_tokens", "temperature"})
+    understands: frozenset[str] = frozenset(
+        {"schema", "object", "tools", "stream", "stream_options", "max_tokens", "temperature"}
+    )
     refusal: int = 400
+    complain: Callable[[str], Payload] = lambda said: {"error": {"message": said, "type": "invalid_request_error"}}
     usage: bool = True
     finish: str = "stop"
     models: tuple[str, ...] = ("scripted",)
@@ -51,6 +56,8 @@ FAULTS = (
     "truncated",
     "placeholder",
 )
+RARE = ("bomb", "midstream", "echo", "login", "nothing-here", "nothing-takes-it")
+"""More faults, each for the test that needs it."""
 
 
 @contextmanager
@@ -74,10 +81,10 @@ def serving(behaviour: Behaviour) -> Iterator[str]:
             behaviour.requests.append(payload)
             behaviour.keys.append(self.headers.get("Authorization", ""))
             fault = behaviour.fault(len(behaviour.requests), payload)
-            if not self.broke(fault):
+            if not self.broke(fault, payload):
                 self.reply(payload, fault)
 
-        def broke(self, fault: str) -> bool:
+        def broke(self, fault: str, payload: Payload) -> bool:
             """Act a fault of the transport; whether there was one."""
             if fault == "500":
                 self.send(500, {"error": {"message": "the model runner has stopped", "type": "server_error"}})
@@ -110,6 +117,28 @@ def serving(behaviour: Behaviour) -> Iterator[str]:
                 self.connection.shutdown(socket.SHUT_RDWR)
             elif fault == "html":
                 self.raw(200, b"<html><body>Please log in</body></html>", "text/html")
+            elif fault == "bomb":
+                packed = gzip.compress(b" " * 200_000_000, 9)
+                self.raw(200, packed, "application/json", {"Content-Encoding": "gzip"})
+            elif fault == "midstream":
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Content-Length", "5000")
+                self.end_headers()
+                piece = {"id": "1", "created": 0, "choices": [{"index": 0, "delta": {"content": "Maya "}}]}
+                self.wfile.write(b"data: " + json.dumps(piece).encode() + b"\n\n")
+                self.wfile.flush()
+                self.connection.shutdown(socket.SHUT_RDWR)
+            elif fault == "echo":
+                detail = [{"loc": ["body", "model"], "msg": "unknown", "input": payload}]
+                said = f"unknown; cannot read '{json.dumps(payload['messages'])}'"
+                self.send(422, {"detail": detail, "message": said})
+            elif fault == "login":
+                self.send(401, {"error": {"message": f"bad key {self.headers.get('Authorization')}"}})
+            elif fault == "nothing-takes-it":
+                self.send(400, {"error": {"message": "failed to parse grammar"}})
+            elif fault == "nothing-here":
+                self.send(404, {"error": {"message": "model not found"}})
             elif fault == "no-choices":
                 self.send(200, {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": []})
             else:
@@ -120,7 +149,7 @@ def serving(behaviour: Behaviour) -> Iterator[str]:
         def reply(self, payload: Payload, fault: str) -> None:
             complaint = refused(payload, behaviour)
             if complaint:
-                self.send(behaviour.refusal, {"error": {"message": complaint, "type": "invalid_request_error"}})
+                self.send(behaviour.refusal, behaviour.complain(complaint))
                 return
             answer = behaviour.answer(payload)
             message = {"role": "assistant", **(answer if isinstance(answer, dict) else {"content": answer})}
@@ -141,7 +170,7 @@ def serving(behaviour: Behaviour) -> Iterator[str]:
             if message.get("tool_calls"):
                 finish = "tool_calls"
             usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-            if payload.get("stream"):
+            if payload.get("stream") and "stream" in behaviour.understands:
                 self.stream(message["content"] or "", finish, usage)
                 return
             response = {
@@ -212,6 +241,8 @@ def refused(payload: Payload, behaviour: Behaviour) -> str:
         return "Unknown key in response_format: schema"
     if form.get("type") == "json_object" and "schema" not in form and "object" not in can:
         return "response_format is not supported"
+    if payload.get("stream_options") and "stream" in can and "stream_options" not in can:
+        return "Unrecognized request argument supplied: stream_options"
     if payload.get("tools") and "tools" not in can:
         return "tools are not supported by this model"
     if "max_tokens" in payload and "max_tokens" not in can:

@@ -1,0 +1,117 @@
+"""The task of planning a flush for somebody else: a person, an agent, any chat model. One document holds all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from infinimem.config import Settings
+from infinimem.consolidate.model_passes import NEAR, varied
+from infinimem.consolidate.passes import SMALL_CATALOGUE
+from infinimem.consolidate.run import Finder, seqs_of
+from infinimem.consolidate.thinking import data
+from infinimem.consolidate.words import Likeness
+from infinimem.llm.prompts import fill, load_prompt
+from infinimem.model import CURRENT, Entry, Unit, path_of
+from infinimem.store.layout import BUFFER
+from infinimem.store.read import read_file
+from infinimem.text.document import entry_lines
+from infinimem.text.signature import render_seqs
+
+LIKE_EACH = 3
+"""Topics that are shown for the sake of one new entry, where there are too many to show all."""
+MOST_TOPICS = SMALL_CATALOGUE
+FEW = 3
+"""Older entries that are shown with a new one if so many share words with it."""
+AKIN = 0.2
+"""Share of the rarer words from which an older entry is shown where there is none more like the new one."""
+HEADINGS = 8
+"""Headings of a topic that are shown."""
+TopicRow = tuple[str, int, str]
+"""A topic's id, tokens and summary."""
+
+
+def plan_template(root: Path, index: Finder, rows: Sequence[TopicRow], settings: Settings) -> str:
+    """What a person or an agent needs to write a plan for CURRENT; the answer goes to `flush --plan`.
+
+    The task, the topics that the new entries may belong to, these entries, and for each the older ones that it may
+    replace, wherever they stand.
+    """
+    entries = read_file(root, BUFFER).document.entries
+    shown = topics_like(entries, rows, index)
+    older, pairs = older_ones(entries, index, settings.text("language"))
+    values = {
+        "seqs": render_seqs(seqs_of(entries)),
+        "gate": f"{settings.number('gate.supersede'):g}",
+        "shortlist": shortlist(len(shown), len(rows)),
+        "topics": data([topic_line(root, row) for row in shown]) if rows else "(none yet)",
+        "entries": data(
+            "".join("".join(entry_lines(one.signature, one.text)) for one in entries).rstrip("\n").split("\n")
+        ),
+        "older": data([older_line(unit) for unit in older]),
+        "pairs": "\n".join(f"{seq}: {', '.join(map(str, olds))}" for seq, olds in pairs) or "(none)",
+    }
+    return fill(load_prompt("plan"), values)
+
+
+def topics_like(entries: Sequence[Entry], rows: Sequence[TopicRow], index: Finder) -> list[TopicRow]:
+    """All topics where they are few; else those most like one of the entries, by id."""
+    if len(rows) <= SMALL_CATALOGUE:
+        return list(rows)
+    best: dict[str, float] = {}
+    for entry in entries:
+        found = index.similar(entry.text, LIKE_EACH)
+        for topic, score, _ in found:
+            best[topic] = max(best.get(topic, 0.0), score / found[0][1])
+    near = set(sorted(best, key=lambda topic: (-best[topic], topic))[:MOST_TOPICS])
+    return [row for row in rows if row[0] in near]
+
+
+def shortlist(shown: int, count: int) -> str:
+    """What is said where not all topics are shown; "" where they are."""
+    if shown == count:
+        return ""
+    return f"\nThe {shown} of {count:,} that are most like the new entries. To find others: `infinimem catalog WORD`.\n"
+
+
+def topic_line(root: Path, row: TopicRow) -> str:
+    """A topic as a planner sees it: `id · tokens · summary (headings)`."""
+    topic, tokens, summary = row
+    blocks = read_file(root, path_of(topic)).document.blocks
+    headings = list(dict.fromkeys(block.headings[-1] for block in blocks if block.level > 1))
+    named = f" ({'; '.join(headings[:HEADINGS])}{'; …' if len(headings) > HEADINGS else ''})" if headings else ""
+    return f"{topic} · {tokens} · {' '.join(summary.split())}{named}"
+
+
+def older_line(unit: Unit) -> str:
+    """An entry that stands in a document, on one line: `[seq] document · date · source: text`."""
+    about = " · ".join(word for word in (unit.topic, unit.time or unit.observed[:10], unit.source) if word)
+    return f"[{render_seqs(unit.seqs)}] {about}: {' '.join(unit.text.split())}"
+
+
+def older_ones(
+    entries: Sequence[Entry], index: Finder, language: str
+) -> tuple[list[Unit], list[tuple[int, list[int]]]]:
+    """The older visible entries that new ones may replace, by seq; and for each new one the seqs of its own.
+
+    Older ones that are new themselves are named only: they are shown as new entries.
+    """
+    likeness = Likeness(index, language)
+    older: dict[int, Unit] = {}
+    pairs = []
+    for entry in entries:
+        if not entry.seqs:
+            continue
+        said = [unit for unit in index.like(f"{entry.text} {entry.source}", NEAR) if max(unit.seqs) < entry.seq]
+        near = worth_showing(entry.text, [one for one in said if one.get("ns") == entry.signature.get("ns")], likeness)
+        older.update((unit.seqs[0], unit) for unit in near if unit.topic != CURRENT)
+        if near:
+            pairs.append((entry.seq, [unit.seqs[0] for unit in near]))
+    return [older[seq] for seq in sorted(older)], pairs
+
+
+def worth_showing(text: str, units: Sequence[Unit], likeness: Likeness) -> list[Unit]:
+    """The units that a planning model would be asked about; where these are few, the next likest too."""
+    near = varied(text, units, likeness)
+    others = [unit for unit in units if unit not in near and likeness.of(text, unit.text)[1] >= AKIN]
+    return [*near, *others[: max(0, FEW - len(near))]]
