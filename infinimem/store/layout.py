@@ -88,11 +88,9 @@ def create_library(root: Path) -> bool:
         for folder in (root, root / TOPICS, root / EVIDENCE, root / STATE):
             make_folder(folder)
         if made:
-            settings = root / SETTINGS
-            if settings.exists():
-                mark_settings(settings)
-            else:
-                write_once(settings, MARKER.encode())
+            write_once(root / SETTINGS, MARKER.encode())
+            if not is_library(root):  # a file that was there before, not one that another process has just made
+                mark_settings(root / SETTINGS)
         write_once(root / STATE / ".gitignore", b"*\n")
     except OSError as error:
         raise StorageFailed(f"cannot make a library in {root}: {error.strerror}; choose another folder") from error

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from infinimem import Library
 from tests.faults.library_state import DRIVER, assert_conserved, places
 
@@ -125,6 +127,28 @@ def test_sixteen_shells_write_while_flushes_are_killed(tmp_path: Path) -> None:
             thread.join()
     texts = [f"shell {number} says {turn}" for number in range(PROCESSES) for turn in range(10)]
     assert_written_once(root, printed, texts)
+
+
+def test_many_first_writes_at_once_make_one_library(tmp_path: Path) -> None:
+    """A process that sees no library may find one made by another a moment later."""
+    from infinimem.store import layout
+
+    root = tmp_path / "memory"
+    first_look = layout.is_library
+    looks: list[bool] = []
+
+    def look(folder: Path) -> bool:
+        found = first_look(folder)
+        if not looks:  # between this look and the next, somebody else makes the library
+            looks.append(found)
+            layout.create_library(root)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "is_library", look)
+        layout.create_library(root)
+    assert looks == [False]
+    assert (root / "infinimem.yaml").read_text() == "format: 1\n"
 
 
 def test_two_flushes_at_once_consume_each_entry_once(tmp_path: Path) -> None:
