@@ -64,8 +64,9 @@ def about_another(piece: Evidence, words: str, names: set[str], pieces: Sequence
 
 
 def is_same(name: str, other: str) -> bool:
-    """Whether two names are one, or one short for the other: Mel, Melanie."""
-    return name == other or (min(len(name), len(other)) > 2 and (other.startswith(name) or name.startswith(other)))
+    """Whether two names are one, or one short for the other: Mel is Melanie, Ann is not Anna."""
+    short, long = sorted((name, other), key=len)
+    return name == other or (len(short) > 2 and len(long) - len(short) > 2 and long.startswith(short))
 
 
 @lru_cache(maxsize=4096)
@@ -108,13 +109,11 @@ def names_in(question: str, pieces: Sequence[Evidence]) -> set[str]:
     return found
 
 
-def whole_words(piece: Evidence, *, headings: bool = True) -> set[str]:
-    """The words of a piece as they are compared with names; a genitive's s is not part of one."""
-    parts = [piece.text, piece.source]
-    if headings:
-        parts += [*piece.headings, piece.topic.replace("-", " ")]
+def whole_words(piece: Evidence) -> set[str]:
+    """The words of a piece, and of what it stands under, as they are compared with names; without a genitive's s."""
+    parts = [piece.text, piece.source, *piece.headings, piece.topic.replace("-", " ")]
     words = {fold(word) for part in parts for word in WORD.findall(part)}
-    return words | {word.removesuffix("'s").removesuffix("’s").removesuffix("s") for word in words}
+    return words | {re.sub(r"['’]?s$", "", word) for word in words}
 
 
 def is_person(source: str) -> bool:

@@ -10,7 +10,7 @@ from infinimem.llm.port import Message, Model, Reply, Request
 from infinimem.llm.prompts import prompt_for
 from infinimem.llm.reply import THOUGHT
 from infinimem.model import Usage
-from infinimem.readers.cite import ABSENT, NOT_THERE, check, finished, leads_on, statements
+from infinimem.readers.cite import ABSENT, CITATION, NOT_THERE, check, finished, leads_on, statements
 from infinimem.text.when import dates_meant
 
 LONGEST_PIECE = 1500
@@ -19,9 +19,7 @@ REPLY = 400
 """Tokens that an answer may have."""
 LONGEST_ANSWER = 20_000
 """Characters of a reply that are looked at."""
-REMINDER = (
-    "That names no evidence. Write the answer again, with the number of its piece, like [1], after every sentence."
-)
+REMINDER = "Write the same answer once more, with the number of its piece in brackets, like [1], after every sentence."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +85,9 @@ class Sieve:
             self.denies = True
             self.denied = not self.kept
             return
+        if ABSENT.search(statement) and not CITATION.search(statement):
+            self.denies = True
+            return
         if leads_on(statement, self.pieces, self.question):
             self.lead += f"{between if self.lead or self.kept else ''}{statement}"
             return
@@ -94,9 +95,7 @@ class Sieve:
         self.removed += checked.removed
         if checked.why:
             self.lead = ""
-            if ABSENT.search(statement):
-                self.denies = True
-            elif checked.text:
+            if checked.text:
                 self.dropped.append(checked.text)
                 self.why = self.why or checked.why
             return

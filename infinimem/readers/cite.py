@@ -12,13 +12,23 @@ from dataclasses import dataclass, replace
 
 from infinimem.ask import Evidence
 from infinimem.readers.about import outdated, strays
-from infinimem.readers.grounds import ALONE, bad_names, overlap, terms_of, unsupported
+from infinimem.readers.grounds import ALONE, ENOUGH, bad_names, overlap, plain_terms, terms_of, unsupported
 from infinimem.text.words import content_words
 
 CITATION = re.compile(r"[\[【]\s*((?:[^\[\]【】\n]){1,160}?)\s*[\]】]")
+ROUND = re.compile(
+    r"\((?:(?:from |see )?(?:evidence|piece|source|entry|entries)s? )?(\[?\d{1,3}\]?(?:\s*[,;&]\s*\[?\d{1,3}\]?)*)\)"
+    r"(?=[.!?。]?\s*$)",
+    re.IGNORECASE,
+)
+"""Numbers in round brackets at the end of a statement, as some models cite."""
+VAGUE = re.compile(
+    r"\s*\((?:from|see|based on|according to) (?:the )?(?:evidence|pieces?|sources?)[^()\d\[]*\)", re.IGNORECASE
+)
+"""What some models write in the place of a citation."""
 NUMBERS = re.compile(r"#?\d{1,4}(?:\s*[-–]\s*#?\d{1,4})?(?:\s*[,;&]\s*#?\d{1,4}(?:\s*[-–]\s*#?\d{1,4})?)*")
 END = re.compile(r"(?:[.!?…]+[\"'”’»)*_]*(?=\s|$)|[。！？]+[」』”]?|\n+)")
-TRAILING = re.compile(r"(?:[^\S\n]*[\[【][^\[\]【】\n]{1,160}[\]】][.;]?)+")
+TRAILING = re.compile(r"(?:[^\S\n]*(?:,[^\S\n]*)?[\[【][^\[\]【】\n]{1,160}[\]】][.;]?)+")
 ABBREVIATION = re.compile(
     r"(?:\b(?:dr|mr|mrs|ms|prof|st|hr|fr|nr|no|bzw|ca|vs|vgl|e\.g|i\.e|z\.b|d\.h|u\.a|etc|approx|jr|sr)"
     r"|\b[^\W\d_]|\b\d{1,2})\.$",
@@ -77,7 +87,8 @@ def statements(text: str) -> Iterator[tuple[str, int]]:
             continue
         trailing = TRAILING.match(text, at)
         line = text[text.rfind("\n", 0, at) + 1 : at].lstrip(" -*•")
-        if trailing and (not CITATION.match(line) or text[trailing.end() :].lstrip(" ")[:1] in ("", "\n")):
+        after = bool(line) and not CITATION.match(line)
+        if trailing and (after or text[trailing.end() :].lstrip(" ")[:1] in ("", "\n")):
             at = trailing.end()
         if text[start:at].strip():
             yield text[start:at].strip(" \t"), at
@@ -101,6 +112,8 @@ def finished(text: str) -> tuple[list[str], str]:
 
 def cited(statement: str, pieces: Sequence[Evidence]) -> tuple[list[int], int, str]:
     """The pieces that a statement cites, how many of its citations exist nowhere, and its words alone."""
+    statement = VAGUE.sub("", statement)
+    statement = ROUND.sub(lambda match: f"[{re.sub(r'[][]', '', match[1])}]", statement)
     places = {piece.place.casefold(): at for at, piece in enumerate(pieces)}
     found: dict[int, None] = {}
     unknown = 0
@@ -123,7 +136,13 @@ def cited(statement: str, pieces: Sequence[Evidence]) -> tuple[list[int], int, s
         last = match.end()
     bare.append(statement[last:])
     words = " ".join("".join(bare).split())
-    return list(found), unknown, re.sub(r"\s+([.,;:!?])", r"\1", words)
+    return list(found), unknown, tidy(words)
+
+
+def tidy(words: str) -> str:
+    """A statement without the marks that stood between its citations."""
+    words = re.sub(r",{2,}", ",", re.sub(r"\s+([.,;:!?])", r"\1", words))
+    return re.sub(r"(?<!\.)\.\.$", ".", re.sub(r"([.!?]),+$|,+([.!?]?)$", r"\1\2", words))
 
 
 def numbers_in(text: str) -> Iterator[int]:
@@ -146,25 +165,19 @@ def check(
 ) -> tuple[Checked, list[int]]:
     """A statement held against the pieces that it cites; and the places of those, for the next one.
 
-    Of several, those that are about somebody else are left out. One that cites nothing is held against what the
-    statement before it cited (`before`), then against each piece alone, as is one that cites a wrong piece about the
-    right person: if one has its words, that one is cited. `count` is how long a complete list is.
+    One that cites nothing is held against what the statement before it cited (`before`), then against each piece
+    alone: if one has its words, that one is cited. `count` is how long a complete list is.
     """
     asked, removed, words = cited(statement, pieces)
     if not words.strip(" .,;:!?-*•"):
         return Checked("", removed=removed, why="it says nothing"), []
     sources = [bearing(piece, question) for piece in pieces]
-    why = "it cites no entry"
-    elsewhere = tells_something(words, question)
     if asked:
-        to_point = [at for at in asked if not strays(words, question, sources, [at])]
-        tries = [asked] if len(asked) == 1 else [to_point, *([at] for at in to_point)]
-        whys = {tuple(at): fails(words, sources, at, question, count) for at in tries if at}
-        why = next(iter(whys.values()), "") or (strays(words, question, sources, asked) if not to_point else "")
-        elsewhere = elsewhere and bool(to_point)
-        asked = next((list(at) for at, wrong in whys.items() if not wrong), [])
-    if not asked and elsewhere:
-        asked = found_for(words, sources, question, before, count)
+        asked, why = borne_out(words, sources, asked, question, count)
+    elif tells_something(words, question):
+        asked, why = found_for(words, sources, question, before, count), "it cites no entry"
+    else:
+        why = "it cites no entry"
     if not asked:
         return Checked(words, removed=removed, why=why), []
     places = tuple(pieces[at].place for at in asked)
@@ -172,6 +185,29 @@ def check(
     end = re.search(r"[.!?。！？…]+$", words)
     text = f"{words[: end.start()]} {marks}{end[0]}" if end else f"{words} {marks}"
     return Checked(text, places, removed), asked
+
+
+def borne_out(
+    words: str, pieces: Sequence[Evidence], asked: Sequence[int], question: str, count: int
+) -> tuple[list[int], str]:
+    """Which pieces bear out a statement that cites some, and why none do.
+
+    All that it cites; or those of them that are not about somebody else, or one of these; or these with one more.
+    A statement with words of its own may have got the number wrong: then the piece that has its words.
+    """
+    to_point = [at for at in asked if not strays(words, question, pieces, [at])]
+    if not to_point and not unsupported(words, [pieces[at] for at in asked], question, count):
+        return [], strays(words, question, pieces, asked)  # it is said, but of somebody else
+    why = fails(words, pieces, to_point or asked, question, count)
+    if not why:
+        return to_point, ""
+    for at in to_point if len(asked) > 1 else ():
+        if not fails(words, pieces, [at], question, count):
+            return [at], ""
+    if plain_terms(words) <= set(terms_of(question)):
+        return [], why
+    more = with_another(words, pieces, to_point, question, count) if to_point else []
+    return more or found_for(words, pieces, question, (), count), why
 
 
 def leads_on(words: str, pieces: Sequence[Evidence], question: str) -> bool:
@@ -209,6 +245,19 @@ def found_for(words: str, pieces: Sequence[Evidence], question: str, before: Seq
         if share >= ALONE and (best is None or share > best[0]) and not fails(words, pieces, [at], question, count):
             best = (share, at)
     return [best[1]] if best else []
+
+
+def with_another(words: str, pieces: Sequence[Evidence], at: Sequence[int], question: str, count: int) -> list[int]:
+    """Pieces that bear a statement out only with one more, which it should have named too: `from 9 to 41`."""
+    for other in range(len(pieces)):
+        if (
+            other not in at
+            and overlap(words, [pieces[other]], question) >= ENOUGH
+            and not fails(words, pieces, [*at, other], question, count)
+            and not strays(words, question, pieces, [other])
+        ):
+            return [*at, other]
+    return []
 
 
 def bearing(piece: Evidence, question: str) -> Evidence:

@@ -61,14 +61,20 @@ def unsupported(words: str, sources: Sequence[Evidence], question: str, count: i
 
 
 def bad_dates(said: set[str], known: set[str], sources: Sequence[Evidence]) -> str:
-    """A date that no source says, nor follows from one."""
-    whole = {part for term in said if term[0] in "dy" and is_date_term(term) for part in date_terms(iso_of(term))}
-    for term in sorted(term for term in said if is_date_term(term) and term not in known):
-        if term in whole and not term.startswith(("d", "ym")) and any(len(other) > len(term) for other in whole & said):
-            continue  # a part of a date that is looked at whole
+    """A date that no source says, nor follows from one. Of 1 May 2026 the whole counts, not that it is in May."""
+    dates = {term for term in said if is_date_term(term)}
+    parts = {part for term in dates for part in parts_of(term)}
+    for term in sorted(dates - parts - known):
         if not any(says_date(term, piece) for piece in sources):
             return f"no source says {iso_of(term)}"
     return ""
+
+
+def parts_of(term: str) -> list[str]:
+    """The date terms that a date term has in it."""
+    if term.startswith("m"):
+        return [f"m{term[2:4]}"] if term.startswith("md") else []
+    return [part for part in date_terms(iso_of(term)) if part != term]
 
 
 def iso_of(term: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from infinimem.errors import ModelFailed
@@ -37,6 +39,46 @@ def test_statements_without_support_are_left_out_and_said() -> None:
     written = write_answer(ASKED, PIECES, says(reply))
     assert written.text == "Maya works at Nordlys [maya-work:14]."
     assert len(written.dropped) == 2 and "left out" in written.why
+
+
+def test_what_only_leads_on_comes_with_what_it_leads_to() -> None:
+    heard: list[str] = []
+    reply = "Yes. Here is what is known:\n- Maya works at Nordlys [1]\n- The stand-up is at 09:40 [2]\nHope this helps!"
+    written = write_answer(ASKED, PIECES, says(reply), hear=heard.append)
+    assert written.text == (
+        "Yes. Here is what is known:\n- Maya works at Nordlys [maya-work:14]\n- The stand-up is at 09:40 [maya-work:20]"
+    )
+    assert "".join(heard) == written.text
+    assert not write_answer(ASKED, PIECES, says("Yes. Here is what is known:\n- She earns 90000 [1]")).found
+
+
+def test_once_it_is_said_not_to_be_there_nothing_more_counts() -> None:
+    written = write_answer(ASKED, PIECES, says("NOT IN MEMORY. Maya works at Nordlys [1]."))
+    assert not written.found
+    both = write_answer(ASKED, PIECES, says("Maya works at Nordlys [1]. Her salary is NOT IN MEMORY."))
+    assert both.text == "Maya works at Nordlys [maya-work:14]."
+
+
+@pytest.mark.parametrize(
+    "text", ["The evidence does not say where Maya lives.", "There is no information about that.", "I don't know."]
+)
+def test_other_words_for_not_in_memory_are_understood(text: str) -> None:
+    model = says(text)
+    written = write_answer("Where does Maya live?", PIECES, model)
+    assert not written.found and written.dropped == () and len(model.requests) == 1
+
+
+def test_relative_dates_are_worked_out_for_the_model() -> None:
+    lines = lines_of([PIECES[5], piece("Er kam vor drei Tagen.", time="2026-05-04"), piece("I ran last Friday.")])
+    assert "(yesterday = 2023-07-09)" in lines[0]
+    assert "(vor drei tagen = 2026-05-01)" in lines[1]
+    assert "=" not in lines[2], "nobody knows when that was said"
+
+
+def test_headings_of_the_planner_are_not_shown_as_what_an_entry_says() -> None:
+    signed = piece("She is on call.", headings=("Bendik, Fjord Labs",))
+    prose = replace(signed, seqs=())
+    assert "Fjord Labs" not in lines_of([signed])[0] and "Fjord Labs" in lines_of([prose])[0]
 
 
 def test_a_citation_of_nothing_is_removed_and_counted() -> None:
