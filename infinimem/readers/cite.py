@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from infinimem.ask import Evidence
 from infinimem.readers.about import outdated, strays
-from infinimem.readers.grounds import ALONE, ENOUGH, bad_names, overlap, plain_terms, terms_of, unsupported
+from infinimem.readers.grounds import ALONE, ENOUGH, bad_names, is_german, overlap, plain_terms, terms_of, unsupported
 from infinimem.text.words import content_words
 
 CITATION = re.compile(r"[\[【]\s*((?:[^\[\]【】\n]){1,160}?)\s*[\]】]")
@@ -60,6 +60,9 @@ ORDERLY = re.compile(
 )
 OPENERS = frozenset("yes no ja nein oui non sí si correct indeed inde sure both exact right follow answer".split())
 """Words that say nothing by themselves."""
+WANTS = re.compile(r"\b(?:what|which|who|whose|whom|when|where|how)\b", re.IGNORECASE)
+WANTS_GERMAN = re.compile(r"\b(?:was|wer|wen|wem|wessen|wann|wo|wie|welche[rsmn]?)\b", re.IGNORECASE)
+CHOICE = re.compile(r"\b(?:or|oder)\b", re.IGNORECASE)
 LONGEST_LEAD, SHORT_LEAD = 120, 8
 """Characters of a line that introduces others, words of one that joins them."""
 
@@ -83,7 +86,7 @@ def statements(text: str) -> Iterator[tuple[str, int]]:
     start = at = 0
     while match := END.search(text, at):
         at = match.end()
-        if match[0].startswith(".") and ABBREVIATION.search(text[start : match.end()]):
+        if match[0].startswith(".") and ABBREVIATION.search(text[max(start, match.end() - 16) : match.end()]):
             continue
         trailing = TRAILING.match(text, at)
         line = text[text.rfind("\n", 0, at) + 1 : at].lstrip(" -*•")
@@ -141,6 +144,7 @@ def cited(statement: str, pieces: Sequence[Evidence]) -> tuple[list[int], int, s
 
 def tidy(words: str) -> str:
     """A statement without the marks that stood between its citations."""
+    words = re.sub(r"\s*\((?:from|see|evidence|pieces?|sources?|[^\w()]){0,12}\)", "", words)
     words = re.sub(r",{2,}", ",", re.sub(r"\s+([.,;:!?])", r"\1", words))
     return re.sub(r"(?<!\.)\.\.$", ".", re.sub(r"([.!?]),+$|,+([.!?]?)$", r"\1\2", words))
 
@@ -172,6 +176,8 @@ def check(
     if not words.strip(" .,;:!?-*•"):
         return Checked("", removed=removed, why="it says nothing"), []
     sources = [bearing(piece, question) for piece in pieces]
+    if wants_more(question) and not tells_something(words, question):
+        return Checked(words, removed=removed, why="it only repeats the question"), []
     if asked:
         asked, why = borne_out(words, sources, asked, question, count)
     elif tells_something(words, question):
@@ -217,6 +223,12 @@ def leads_on(words: str, pieces: Sequence[Evidence], question: str) -> bool:
     if words.rstrip("*_ ").endswith((":", "：")):
         return not bad_names(words, set(terms_of(question)), pieces, question)
     return not tells_something(words, question) and len(words.split()) <= SHORT_LEAD
+
+
+def wants_more(question: str) -> bool:
+    """Whether a question wants more than a yes, a no or a choice between what it names."""
+    asks = WANTS_GERMAN if is_german(question) else WANTS
+    return asks.search(question) is not None and CHOICE.search(question) is None
 
 
 def tells_something(words: str, question: str) -> bool:
