@@ -30,11 +30,10 @@ from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
-from infinimem.text.document import edit, entry_lines, looks_signed, parse, render, unsigned_entries
+from infinimem.text.document import body_tokens, edit, entry_lines, looks_signed, parse, render, unsigned_entries
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import join_lines
 from infinimem.text.signature import parse_seqs, render_seqs
-from infinimem.text.tokens import estimate
 
 DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?)?)?")
 MANY = 10
@@ -364,7 +363,7 @@ def check_headers(survey: Survey) -> None:
         if not writable(document) or not document.header.span.stop:
             continue
         stated = str(document.header.fields.get("id"))
-        tokens = estimate("".join(document.lines[document.header.span.stop :]))
+        tokens = body_tokens(document)
         try:
             if stated != document.id:
                 former = [*aux_list(document, "former_ids"), stated]

@@ -17,7 +17,7 @@ from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
 from infinimem.store.read import list_files, read_file
-from infinimem.text.document import parse_piece, title_of, units
+from infinimem.text.document import body_tokens, parse_piece, title_of, units
 from infinimem.text.lines import FENCE
 from infinimem.text.tokens import estimate
 
@@ -95,7 +95,7 @@ class Reader:
             found_in(document),
             title_of(document),
             str(summary) if isinstance(summary, str) else "",
-            estimate("".join(document.lines[document.header.span.stop :])),
+            body_tokens(document),
             document.is_guest,
             file.digest,
             size if can_grow(document) else 0,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
-from infinimem.model import CURRENT, Filter, Hit, Signature, Step, Usage, path_of
+from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
 from infinimem.store.buffer import Appended, Draft, append
 from infinimem.store.layout import create_library, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
@@ -239,19 +239,12 @@ class Library:
         Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report; nothing is lost.
         """
         from infinimem.consolidate.flush import flush
-        from infinimem.consolidate.run import together
-        from infinimem.plan.paper import parse_plan
+        from infinimem.consolidate.run import for_all, together
 
         if planner not in ("auto", "lexical", "model"):
             raise BadInput(f"there is no planner {planner!r}; use auto, lexical or model")
         if isinstance(plan, str | Path):
-            try:
-                text = sys.stdin.read() if str(plan) == "-" else Path(plan).read_text("utf-8")
-                plan = parse_plan(text, "<stdin>" if str(plan) == "-" else str(plan))
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8"
-                raise BadInput(f"{plan} cannot be read: {reason}") from error
-
+            plan = plan_in(plan)
         if estimate:
             dry_run = True
         thinker = self._thinker(planner, estimate=estimate) if plan is None else None
@@ -273,11 +266,8 @@ class Library:
             )
 
         report = portion()
-        if estimate and report.more and report.plan.seqs:
-            share = 1 + report.more / len(report.plan.seqs)
-            used = report.usage
-            calls, sent, received = (round(share * part) for part in (used.calls, used.tokens_in, used.tokens_out))
-            return replace(report, usage=Usage(calls, sent, received))
+        if estimate:
+            return for_all(report)
         while report.more and report.seqs and not dry_run:
             before = len(report.seqs)
             if_due = False
@@ -517,6 +507,19 @@ def require(holds: bool, message: str) -> None:
     """Raise `BadInput` unless a condition holds: the edge of the API checks types once."""
     if not holds:
         raise BadInput(message)
+
+
+def plan_in(place: str | Path) -> Plan:
+    """The plan in a file, or on standard input for `-`. Raises `BadInput`, `BadPlan`."""
+    from infinimem.plan.paper import parse_plan
+
+    is_piped = str(place) == "-"
+    try:
+        text = sys.stdin.read() if is_piped else Path(place).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise BadInput(f"{place} cannot be read: {reason}") from error
+    return parse_plan(text, "<stdin>" if is_piped else str(place))
 
 
 def draft_of(

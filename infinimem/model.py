@@ -8,6 +8,8 @@ from typing import Any
 
 CURRENT = "CURRENT"
 """The buffer's id wherever a topic id is expected."""
+NOBODY = frozenset({"", "user", "ai", "assistant", "bot", "hand", "human", "system", "tool"})
+"""Sources, in lower case, that name no person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,15 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        """What two requests cost together."""
+        return Usage(
+            self.calls + other.calls,
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            self.seconds + other.seconds,
+        )
 
 
 # Plan steps. `conf` is the planner's confidence; what falls below the gate is a proposal.

@@ -279,8 +279,13 @@ def spent(row: Mapping[str, Any], price_in: float, price_out: float) -> Spent:
         sent,
         received,
         float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < 10**9 else 0.0,
-        (sent * price_in + received * price_out) / 1_000_000,
+        price(sent, received, price_in, price_out),
     )
+
+
+def price(sent: int, received: int, price_in: float, price_out: float) -> float:
+    """What tokens cost at prices for a million of them."""
+    return (sent * price_in + received * price_out) / 1_000_000
 
 
 def whole(number: Any) -> int:

@@ -156,8 +156,10 @@ def undo(ctx: typer.Context, dry_run: DryRun = False) -> int:
 
 def tell_estimate(ctx: typer.Context, report: Report, settings: Settings) -> None:
     """What a model's plan would cost."""
+    from infinimem.stats import price as price_of
+
     usage = report.usage
-    price = price_of(usage, settings)
+    price = price_of(usage.tokens_in, usage.tokens_out, *map(settings.number, ("model.price_in", "model.price_out")))
     if wants_json(ctx):
         emit({**usage_values(usage), "price": price, "entries": len(report.plan.seqs) + report.more})
         return
@@ -173,12 +175,6 @@ def tell_estimate(ctx: typer.Context, report: Report, settings: Settings) -> Non
     budget = settings.count("budget.tokens")
     if budget and usage.tokens_in + usage.tokens_out > budget:
         say(f"more than budget.tokens ({budget:,}): what is over is planned without the model")
-
-
-def price_of(usage: Usage, settings: Settings) -> float:
-    """What tokens cost; 0 where no price is set."""
-    sent, received = settings.number("model.price_in"), settings.number("model.price_out")
-    return (usage.tokens_in * sent + usage.tokens_out * received) / 1_000_000
 
 
 def usage_values(usage: Usage) -> dict[str, Any]:

@@ -53,8 +53,6 @@ CUT = re.compile(
 )
 """Where a clause ends: a `not` before it says nothing of what comes after."""
 UNSPACED_NEGATION = re.compile("[不没沒無]|ない|ません|않|안 ")
-IN_MAY = re.compile(r"\b\d+\.?\s+mai\b|\b(?:im|en|in|ab|seit|bis)\s+mai\b|\bmai\s+\d", re.IGNORECASE)
-"""The month, of which a word is Italian for never."""
 ODD_PRONOUNS = frozenset({"i", "mes", "ma", "mi", "mon", "io", "us", "me", "no"})
 """Words of the first person that are other words in other languages."""
 HAN = re.compile("[\u3400-\u9fff]")
@@ -464,7 +462,7 @@ def sense(text: str, language: str) -> tuple[str, ...]:
 
 def negates(text: str) -> bool:
     """Whether a text has a word of negation."""
-    return "not" in facts_of(IN_MAY.sub(" ", text)) or UNSPACED_NEGATION.search(text) is not None
+    return "not" in facts_of(text) or UNSPACED_NEGATION.search(text) is not None
 
 
 def first_person(text: str) -> frozenset[str]:

@@ -28,7 +28,7 @@ from infinimem.store.buffer import hold
 from infinimem.store.layout import BUFFER, FLUSH_LOCK
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file
-from infinimem.text.tokens import estimate
+from infinimem.text.document import body_tokens
 
 if TYPE_CHECKING:
     from infinimem.consolidate.thinking import Thinker
@@ -131,7 +131,7 @@ def split_by_hand(topic: str) -> Callable[[Run, Finder], Sequence[Step]]:
         document = run.desk.documents.get(topic)
         if document is None:
             return ()
-        tokens = estimate("".join(document.lines[document.header.span.stop :]))
+        tokens = body_tokens(document)
         step = lexical.plan_split(document, max(1, tokens // 2 + 1), set(index.topics()))
         return (step,) if step is not None else ()
 

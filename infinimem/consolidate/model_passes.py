@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from infinimem.config import Settings
+from infinimem.consolidate.older import Likeness, older_ones
 from infinimem.consolidate.passes import (
     CANDIDATES,
     changeable,
@@ -46,7 +47,6 @@ from infinimem.consolidate.replies import (
 )
 from infinimem.consolidate.run import Finder, Run, prepare, seqs_of
 from infinimem.consolidate.thinking import Thinker, data, entry_line, portions
-from infinimem.consolidate.words import Likeness
 from infinimem.llm.prompts import load_prompt
 from infinimem.model import (
     Create,
@@ -66,7 +66,8 @@ from infinimem.model import (
 from infinimem.plan import lexical, rules
 from infinimem.plan.desk import is_pinned
 from infinimem.plan.lexical.weigh import subject_terms
-from infinimem.text.document import title_of
+from infinimem.text.document import body_tokens, title_of
+from infinimem.text.lines import cut_at_word
 from infinimem.text.tokens import estimate
 from infinimem.text.words import analyse
 
@@ -85,19 +86,6 @@ DIGEST = 180
 SUMMARY_SHOWN = 120
 LONGEST_PAGE = 280
 """Tokens of a page that its summary is written from: the summary so far, and what is new."""
-NEAR = 40
-"""Entries with shared words that are looked at for each new one."""
-OLD_ONES = 5
-"""Older entries that a new one is held against."""
-FEWEST, FAINT = 1, 0.2
-"""Older entries that are asked about where none is that alike, and how alike those have to be: `Maya joined
-Nordlys` shares one word with `Maya works at Fjord Labs`."""
-OLD_TOKENS = 90
-"""Tokens of older entries that a new one is held against, after the first: long entries say what they are about."""
-ALIKE = 1 / 3
-"""Share of the rarer words of the shorter entry from which an older one may be what the newer replaces.
-
-A subject of one name weighs a third of a sentence whose object has two: `The mayor of Voham is Ann Moe`."""
 STRANGE_SHOWN = 20
 LONGEST_TITLE = 7
 """Words."""
@@ -325,17 +313,17 @@ def topic_row(document: Document) -> str:
     """A page as a route sees it: `id: summary (headings)`."""
     headings = [block.headings[-1] for block in document.blocks if block.level > 1][:8]
     summary = str(document.header.fields.get("summary", "") or "") or title_of(document)
-    about = summary if len(summary) <= SUMMARY_SHOWN else f"{summary[:SUMMARY_SHOWN].rsplit(' ', 1)[0]} …"
-    return f"{document.id}: {about}" + (f" ({', '.join(dict.fromkeys(headings))})" if headings else "")
+    return f"{document.id}: {cut_at_word(summary, SUMMARY_SHOWN)}" + (
+        f" ({', '.join(dict.fromkeys(headings))})" if headings else ""
+    )
 
 
 def digest(number: int, block: Block, entries: Sequence[Entry], near: Sequence[str]) -> str:
     """A block as a route sees it."""
-    words = " / ".join(" ".join(entry.text.split()) for entry in entries)
-    cut = words if len(words) <= DIGEST else f"{words[:DIGEST].rsplit(' ', 1)[0]} …"
+    words = " / ".join(entry.text for entry in entries)
     sources = ", ".join(dict.fromkeys(entry.source for entry in entries if entry.source))
     hint = f" (pages with like words: {', '.join(near[:HINTS])})" if near else ""
-    return f"block {number}: {block.topic} / {block.heading} [{sources}]: {cut}{hint}"
+    return f"block {number}: {block.topic} / {block.heading} [{sources}]: {cut_at_word(words, DIGEST)}{hint}"
 
 
 def place_of(plan: Planning, route: Route, block: Block, made: dict[str, str]) -> str:
@@ -416,49 +404,10 @@ def candidates_for_update(plan: Planning) -> list[Pairs]:
         new = standing.get(entry.seq) or run.desk.waiting.get(entry.seq)
         if new is None or entry.seq in gone:
             continue
-        near = [
-            unit
-            for unit in plan.index.like(f"{entry.text} {entry.source}", NEAR)
-            if max(unit.seqs) < entry.seq and gone.isdisjoint(unit.seqs) and unit.get("ns") == entry.signature.get("ns")
-        ]
-        older = varied(entry.text, near, likeness)
+        older = older_ones(entry, plan.index, likeness, gone)
         if older:
             asked.append([(new, new.topic), *((as_entry(unit), unit.topic) for unit in older)])
     return asked
-
-
-def varied(text: str, units: Sequence[Unit], likeness: Likeness) -> list[Unit]:
-    """The few units most worth comparing with a text: of those that share the same words with it, those that begin
-    as it does first, the newest before the older.
-
-    What shares a rare name alone is put beside what shares another: `The mayor of Voham is Ann Moe` may replace
-    what was said of Voham, however much else is said of Ann Moe.
-    """
-    groups: dict[frozenset[str], list[Unit]] = {}
-    weights: dict[frozenset[str], float] = {}
-    faint: list[tuple[float, Unit]] = []
-    for unit in units:
-        weight, share, shared = likeness.of(text, unit.text)
-        if FAINT <= share < ALIKE:
-            faint.append((weight, unit))
-        elif share >= ALIKE:
-            groups.setdefault(shared, []).append(unit)
-            weights[shared] = weight
-    ordered = sorted(groups, key=lambda shared: (-weights[shared], sorted(shared)))
-    ranks = [
-        sorted(groups[shared], key=lambda unit: (-likeness.lead(text, unit.text), -max(unit.seqs)))
-        for shared in ordered
-    ]
-    depth = max((len(rank) for rank in ranks), default=0)
-    chosen: list[Unit] = []
-    room = OLD_TOKENS
-    for unit in (rank[at] for at in range(depth) for rank in ranks if at < len(rank)):
-        room -= estimate(unit.text)
-        if len(chosen) == OLD_ONES or (chosen and room < 0):
-            break
-        chosen.append(unit)
-    faint.sort(key=lambda pair: (-pair[0], -max(pair[1].seqs)))
-    return [*chosen, *(unit for _, unit in faint[: max(0, FEWEST - len(chosen))])]
 
 
 def as_entry(unit: Unit) -> Entry:
@@ -506,22 +455,38 @@ def split(plan: Planning) -> None:
         split_large(run, plan.taken, plan.settings)
 
 
-def body_tokens(document: Document) -> int:
-    """What a document costs without its front matter."""
-    return estimate("".join(document.lines[document.header.span.stop :]))
-
-
 def split_step(plan: Planning, document: Document, limit: int) -> Split | None:
     """The split that the model proposes; None where it has none that is whole."""
     entries = [entry for entry in document.entries if entry.seqs]
     if len(entries) < 2:
         return None
-    room = plan.thinker.room("split", 300 + 8 * len(entries))
-    longest = min(200, 4 * room // len(entries) - 48)
+    reply_tokens = 300 + 8 * len(entries)
+    longest = min(200, 4 * plan.thinker.room("split", reply_tokens) // len(entries) - 48)
     if longest < 40:
         return None
-    known = {seq: entry.seq for entry in entries for seq in entry.seqs}
     sizes = {entry.seq: estimate("".join(document.lines[entry.span.start : entry.span.stop])) for entry in entries}
+    found = plan.thinker.ask(
+        "split",
+        {
+            "title": label(title_of(document)),
+            "entries": data(lines_by_heading(entries, longest)),
+            "count": str(len(entries)),
+            "most": str(max(1, limit * len(entries) // max(1, sum(sizes.values())))),
+            "least": str(max(2, len(entries) // 20)),
+        },
+        SPLIT,
+        lambda value: read_fitting_moves(value, entries, sizes, limit),
+        reply_tokens=reply_tokens,
+        likely=lambda: {
+            "parts": [{"title": "some subject", "seqs": [entry.seq for entry in entries[len(entries) // 2 :]]}],
+            "conf": 0.95,
+        },
+    )
+    return None if found is None else parted(plan, document, entries, *found)
+
+
+def lines_by_heading(entries: Sequence[Entry], longest: int) -> list[str]:
+    """The entries of a page, a line each, with the headings between them."""
     lines = []
     heading: tuple[str, ...] = ()
     for entry in entries:
@@ -529,41 +494,26 @@ def split_step(plan: Planning, document: Document, limit: int) -> Split | None:
             lines.append(f"## {entry.headings[-1]}")
         heading = entry.headings
         lines.append(entry_line(entry, longest))
-    most = max(1, limit * len(entries) // max(1, sum(sizes.values())))
+    return lines
 
-    def read(value: object) -> Reading[tuple[list[Move], float]]:
-        reading = read_moves(value, known)
-        if reading.value is None:
-            return reading
-        gone = {seq for move in reading.value[0] for seq in move.seqs}
-        rest = sum(size for seq, size in sizes.items() if seq not in gone)
-        heavy = [move.title for move in reading.value[0] if sum(sizes[seq] for seq in move.seqs) > limit]
-        if rest > limit:
-            heavy.append(title_of(document))
-        if heavy:
-            return Reading(None, (f"still too long: {', '.join(heavy[:3])}",))
+
+def read_fitting_moves(
+    value: object, entries: Sequence[Entry], sizes: dict[int, int], limit: int
+) -> Reading[tuple[list[Move], float]]:
+    """The split step's reply, if no page is over the limit after it."""
+    reading = read_moves(value, {seq: entry.seq for entry in entries for seq in entry.seqs})
+    if reading.value is None:
         return reading
+    moves, _ = reading.value
+    gone = {seq for move in moves for seq in move.seqs}
+    heavy = [move.title for move in moves if sum(sizes[seq] for seq in move.seqs) > limit]
+    if sum(size for seq, size in sizes.items() if seq not in gone) > limit:
+        heavy.append("what stays")
+    return Reading(None, (f"still too long: {', '.join(heavy[:3])}",)) if heavy else reading
 
-    found = plan.thinker.ask(
-        "split",
-        {
-            "title": label(title_of(document)),
-            "entries": data(lines),
-            "count": str(len(entries)),
-            "most": str(most),
-            "least": str(max(2, len(entries) // 20)),
-        },
-        SPLIT,
-        read,
-        reply_tokens=300 + 8 * len(entries),
-        likely=lambda: {
-            "parts": [{"title": "some subject", "seqs": [entry.seq for entry in entries[len(entries) // 2 :]]}],
-            "conf": 0.95,
-        },
-    )
-    if found is None:
-        return None
-    moves, conf = found
+
+def parted(plan: Planning, document: Document, entries: Sequence[Entry], moves: Sequence[Move], conf: float) -> Split:
+    """The split that moves entries out; what no move names stays."""
     gone = {seq for move in moves for seq in move.seqs}
     used = plan.taken | set(plan.run.desk.documents)
     parts = [Part(document.id, title_of(document), seqs_of(e for e in entries if e.seq not in gone))]

@@ -11,9 +11,8 @@ from infinimem.consolidate.run import Finder, Run, prepare, spare_for
 from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Outcome, Retire, Step
 from infinimem.plan import lexical
 from infinimem.store.evidence import read_records
-from infinimem.text.document import title_of
+from infinimem.text.document import body_tokens, title_of
 from infinimem.text.signature import parse_seqs, render_seqs
-from infinimem.text.tokens import estimate
 
 CANDIDATES = 8
 SMALL_CATALOGUE = 64
@@ -174,7 +173,7 @@ def describe(document: Document) -> lexical.Candidate:
         document.id,
         title_of(document),
         str(document.header.fields.get("summary", "") or ""),
-        estimate("".join(document.lines[document.header.span.stop :])),
+        body_tokens(document),
         0.0,
         tuple(block.headings[-1] for block in document.blocks if block.level > 1),
         document.entries,
@@ -208,7 +207,7 @@ def split_large(run: Run, taken: set[str], settings: Settings) -> None:
         if not changeable(document):
             continue
         names = taken | set(run.desk.documents)
-        if estimate("".join(document.lines[document.header.span.stop :])) > limit:
+        if body_tokens(document) > limit:
             step = lexical.plan_split(document, limit, names)
         else:
             step = lexical.plan_promote(document, names) if lexical.is_talk(document.entries) else None

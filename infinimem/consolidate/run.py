@@ -196,17 +196,18 @@ def together(first: Report, second: Report) -> Report:
         plan=Plan((*first.plan.steps, *second.plan.steps), (*first.plan.seqs, *second.plan.seqs), first.plan.digest),
         seconds=first.seconds + second.seconds,
         failures=tuple(dict.fromkeys([*first.failures, *second.failures])),
-        usage=plus(first.usage, second.usage),
+        usage=first.usage + second.usage,
     )
 
 
-def plus(one: Usage, other: Usage) -> Usage:
-    """What two costs come to."""
-    return Usage(
-        one.calls + other.calls,
-        one.tokens_in + other.tokens_in,
-        one.tokens_out + other.tokens_out,
-        one.seconds + other.seconds,
+def for_all(report: Report) -> Report:
+    """The estimate of a first portion, with the cost of those that would follow at the same rate."""
+    if not report.more or not report.plan.seqs:
+        return report
+    share = 1 + report.more / len(report.plan.seqs)
+    used = report.usage
+    return replace(
+        report, usage=Usage(*(round(share * part) for part in (used.calls, used.tokens_in, used.tokens_out)))
     )
 
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infinimem.config import Settings
-from infinimem.consolidate.model_passes import NEAR, varied
+from infinimem.consolidate.older import Likeness, older_ones
 from infinimem.consolidate.passes import SMALL_CATALOGUE
 from infinimem.consolidate.run import Finder, seqs_of
 from infinimem.consolidate.thinking import data
-from infinimem.consolidate.words import Likeness
 from infinimem.llm.prompts import fill, load_prompt
 from infinimem.model import CURRENT, Entry, Unit, path_of
 from infinimem.store.layout import BUFFER
@@ -23,8 +22,6 @@ LIKE_EACH = 3
 MOST_TOPICS = SMALL_CATALOGUE
 FEW = 3
 """Older entries that are shown with a new one if so many share words with it."""
-AKIN = 0.2
-"""Share of the rarer words from which an older entry is shown where there is none more like the new one."""
 HEADINGS = 8
 """Headings of a topic that are shown."""
 TopicRow = tuple[str, int, str]
@@ -39,7 +36,7 @@ def plan_template(root: Path, index: Finder, rows: Sequence[TopicRow], settings:
     """
     entries = read_file(root, BUFFER).document.entries
     shown = topics_like(entries, rows, index)
-    older, pairs = older_ones(entries, index, settings.text("language"))
+    older, pairs = older_shown(entries, index, settings.text("language"))
     values = {
         "seqs": render_seqs(seqs_of(entries)),
         "gate": f"{settings.number('gate.supersede'):g}",
@@ -89,7 +86,7 @@ def older_line(unit: Unit) -> str:
     return f"[{render_seqs(unit.seqs)}] {about}: {' '.join(unit.text.split())}"
 
 
-def older_ones(
+def older_shown(
     entries: Sequence[Entry], index: Finder, language: str
 ) -> tuple[list[Unit], list[tuple[int, list[int]]]]:
     """The older visible entries that new ones may replace, by seq; and for each new one the seqs of its own.
@@ -102,16 +99,8 @@ def older_ones(
     for entry in entries:
         if not entry.seqs:
             continue
-        said = [unit for unit in index.like(f"{entry.text} {entry.source}", NEAR) if max(unit.seqs) < entry.seq]
-        near = worth_showing(entry.text, [one for one in said if one.get("ns") == entry.signature.get("ns")], likeness)
+        near = older_ones(entry, index, likeness, fewest=FEW)
         older.update((unit.seqs[0], unit) for unit in near if unit.topic != CURRENT)
         if near:
             pairs.append((entry.seq, [unit.seqs[0] for unit in near]))
     return [older[seq] for seq in sorted(older)], pairs
-
-
-def worth_showing(text: str, units: Sequence[Unit], likeness: Likeness) -> list[Unit]:
-    """The units that a planning model would be asked about; where these are few, the next likest too."""
-    near = varied(text, units, likeness)
-    others = [unit for unit in units if unit not in near and likeness.of(text, unit.text)[1] >= AKIN]
-    return [*near, *others[: max(0, FEW - len(near))]]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from infinimem.consolidate.replies import Reading
-from infinimem.consolidate.run import plus
 from infinimem.errors import ModelFailed
 from infinimem.llm.port import Message, Model, Request
-from infinimem.llm.prompts import prompt_for
+from infinimem.llm.prompts import harmless, prompt_for
 from infinimem.llm.reply import read_json
 from infinimem.model import Entry, Usage
+from infinimem.text.lines import cut_at_word
 from infinimem.text.signature import render_seqs
 from infinimem.text.tokens import estimate
 
@@ -64,7 +64,7 @@ class Thinker:
                 if best is None:
                     self.failures.append(f"{step}: {error}")
                 return best
-            self.usage = plus(self.usage, reply.usage)
+            self.usage += reply.usage
             reading = read(read_json(reply.text))
             complaints = reading.complaints
             if reading.value is not None:
@@ -101,15 +101,13 @@ class Estimating:
 
 def data(lines: Sequence[str]) -> str:
     """Lines of stored text as they stand between fences: none of them can close one."""
-    return "\n".join(line.replace("~~~", "~ ~ ~") for line in lines) or "(none)"
+    return "\n".join(map(harmless, lines)) or "(none)"
 
 
 def entry_line(entry: Entry, longest: int = LONGEST_LINE) -> str:
     """An entry as a planner sees it: `[seq] date · source: text`, on one line; what the user said has no source."""
     about = " · ".join(word for word in (entry.time, "" if entry.source == "user" else entry.source) if word)
-    text = " ".join(entry.text.split())
-    if len(text) > longest:
-        text = f"{text[:longest].rsplit(' ', 1)[0]} …"
+    text = cut_at_word(entry.text, longest)
     return f"[{render_seqs(entry.seqs)}] {about}: {text}" if about else f"[{render_seqs(entry.seqs)}]: {text}"
 
 

@@ -124,11 +124,11 @@ class OpenAIModel:
             try:
                 reply = self.try_form(request, form, deadline, started)
             except FormRefused as refused:
-                wasted = plus(wasted, refused.usage)
+                wasted += refused.usage
                 if at + 1 == len(forms):
                     raise ModelFailed(str(refused)) from refused
                 continue
-            return replace(reply, usage=plus(reply.usage, wasted))
+            return replace(reply, usage=reply.usage + wasted)
         raise ModelFailed(f"{self.host} takes no request")
 
     def forms(self, request: Request) -> list[dict[str, Any]]:
@@ -143,7 +143,6 @@ class OpenAIModel:
         """One way to put the request; `FormRefused` when the server does not understand it."""
         for _ in range(5):  # a name of a parameter may turn out to be unknown, and another one
             arguments = self.arguments(request, form)
-            begun = time.monotonic()
             try:
                 text, calls, usage, cut = self.send(arguments, request.hear, deadline)
             except Unstreamed:
@@ -160,7 +159,7 @@ class OpenAIModel:
             sent = usage[0] or sum(estimate(message["content"] or "") for message in arguments["messages"])
             received = usage[1] or estimate(text) + sum(estimate(call.arguments) for call in calls)
             if form.get("tools") == "native" and not calls and "tools" not in self.known:
-                raise FormRefused(f"{self.host} calls no tools", Usage(1, sent, received, time.monotonic() - begun))
+                raise FormRefused(f"{self.host} calls no tools", Usage(1, sent, received))
             if form.get("tools") == "words":
                 calls = calls_in(text)
             self.remember(form, calls)
@@ -381,7 +380,7 @@ class Refused(Exception):
 
 
 class FormRefused(Exception):
-    """The server does not understand this form of the request; there may be another. `usage` is what it cost."""
+    """The server does not understand this form of the request; there may be another. `usage` is its tokens."""
 
     def __init__(self, told: str, usage: Usage | None = None) -> None:
         super().__init__(told)
@@ -469,16 +468,6 @@ def repeats(said: str, text: str) -> bool:
     """Whether there is a run of the text, twice `RUN` long, in what is said."""
     text = " ".join(text.split())
     return any(said[at : at + RUN] in text for at in range(0, len(said) - RUN + 1, RUN))
-
-
-def plus(one: Usage, other: Usage) -> Usage:
-    """Both together; the seconds of the first, which lasted while the other was spent."""
-    return replace(
-        one,
-        calls=one.calls + other.calls,
-        tokens_in=one.tokens_in + other.tokens_in,
-        tokens_out=one.tokens_out + other.tokens_out,
-    )
 
 
 def host_of(url: str) -> str:

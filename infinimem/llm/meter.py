@@ -56,12 +56,7 @@ class Metered:
             outcome = "cut" if reply.cut else "ok"
             self.failures = 0
             used = reply.usage
-            self.usage = Usage(
-                self.usage.calls + used.calls,
-                self.usage.tokens_in + used.tokens_in,
-                self.usage.tokens_out + used.tokens_out,
-                self.usage.seconds + used.seconds,
-            )
+            self.usage += used
             row.update(model=reply.model, tokens_in=used.tokens_in, tokens_out=used.tokens_out)
             return reply
         except ModelFailed as error:

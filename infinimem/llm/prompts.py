@@ -12,6 +12,7 @@ from infinimem.errors import BadInput
 PACKAGE = Path(__file__).resolve().parent.parent
 INPUT = "# Input\n"
 """Where the part of a prompt begins that differs from call to call; what stands before it, a server can cache."""
+FENCE = "~~~"
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -46,3 +47,8 @@ def prompt_for(step: str, values: Mapping[str, str]) -> tuple[str, str]:
     if not mark:  # a user's own prompt may have no such heading
         return "", fill(rules, values)
     return fill(rules, values).strip(), fill(given, values).strip()
+
+
+def harmless(text: str) -> str:
+    """Stored text that cannot close the fence which marks it as data."""
+    return text.replace(FENCE, "~ ~ ~")

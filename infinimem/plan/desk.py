@@ -25,11 +25,10 @@ from infinimem.model import (
     Summarise,
     path_of,
 )
-from infinimem.text.document import edit, entry_lines, parse_lines, title_of
+from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, title_of
 from infinimem.text.header import key_span, load_yaml, render_flow, render_scalar, set_key
 from infinimem.text.lines import ending_of, indent_of, is_blank, strip_ending
 from infinimem.text.signature import render_seqs
-from infinimem.text.tokens import estimate
 
 LOG_ROWS = 20
 OUR_KEYS = ("id", "summary", "token_count", "created_time", "update_log", "aux")
@@ -415,7 +414,7 @@ def refresh(document: Document, summary: str, ops: Sequence[tuple[str, tuple[int
         rows.append(f"{indent}- {{time: {now}, op: {op}{seq}}}")
     if ops:
         keys["update_log"] = "\n".join(["", *rows[-LOG_ROWS:]])
-    tokens = estimate("".join(document.lines[document.header.span.stop :]))
+    tokens = body_tokens(document)
     if document.header.fields.get("token_count") != tokens:
         keys["token_count"] = str(tokens)
     return set_headers(document, keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from infinimem.model import Create, Document, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
+from infinimem.model import NOBODY, Create, Document, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
 from infinimem.plan.desk import OUR_KEYS, Desk, is_pinned
 from infinimem.text.signature import parse_seqs, render_seqs
 
@@ -32,8 +32,6 @@ FIRST_PERSON = frozenset(
     "i i'm i’m i've i’ve i'll i’ll my mine me we our ich mein meine meinen meiner meinem wir unser unsere je j'ai mon "
     "ma mes nous yo mi mis io mio mia jeg eg min mitt mine vi jag ik mijn eu meu minha я мой моя мы 我 我们".split()
 )
-NOBODY = frozenset({"", "user", "ai", "assistant", "hand", "system", "tool", "human"})
-"""Sources that name no person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from infinimem.ask import Evidence
-from infinimem.plan.rules import FIRST_PERSON, NOBODY
+from infinimem.plan.lexical.weigh import is_person
+from infinimem.plan.rules import FIRST_PERSON
 from infinimem.readers.grounds import WORD, is_german, is_ordinary, plain_terms, source_terms, terms_of
 from infinimem.readers.questions import kind_of
 from infinimem.text.when import period
@@ -114,11 +115,6 @@ def whole_words(piece: Evidence) -> set[str]:
     parts = [piece.text, piece.source, *piece.headings, piece.topic.replace("-", " ")]
     words = {fold(word) for part in parts for word in WORD.findall(part)}
     return words | {re.sub(r"['’]?s$", "", word) for word in words}
-
-
-def is_person(source: str) -> bool:
-    """Whether a source names somebody."""
-    return bool(source) and source[:1].isupper() and source.casefold() not in NOBODY and ":" not in source
 
 
 def speaks_of_oneself(piece: Evidence) -> bool:

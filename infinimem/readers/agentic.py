@@ -105,7 +105,7 @@ def look(
             failed = str(error)
             stop = f"the model failed in round {number}: {failed}"
             break
-        usage = added(usage, reply.usage)
+        usage += reply.usage
         calls = sound_calls(reply, number)
         if not calls:
             pointed = pointed_in(shown, reply.text, seqs_in_text(reply.text))
@@ -261,13 +261,3 @@ def cost_of(message: Message) -> int:
 def spent(reply: Reply) -> int:
     """Tokens of one call of the model."""
     return reply.usage.tokens_in + reply.usage.tokens_out
-
-
-def added(one: Usage, other: Usage) -> Usage:
-    """Two usages together."""
-    return Usage(
-        one.calls + other.calls,
-        one.tokens_in + other.tokens_in,
-        one.tokens_out + other.tokens_out,
-        one.seconds + other.seconds,
-    )

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from infinimem.ask import Evidence
 from infinimem.llm.port import Message, Model, Reply, Request
-from infinimem.llm.prompts import prompt_for
+from infinimem.llm.prompts import harmless, prompt_for
 from infinimem.llm.reply import THOUGHT
 from infinimem.model import Usage
 from infinimem.readers.cite import ABSENT, CITATION, NOT_THERE, check, finished, leads_on, statements
+from infinimem.text.lines import cut_at_word
 from infinimem.text.when import dates_meant
 
 LONGEST_PIECE = 1500
@@ -137,12 +138,7 @@ def write_answer(
         again = (*messages, Message("assistant", reply.text[:LONGEST_ANSWER]), Message("user", REMINDER))
         second = Sieve(question, evidence, total if complete else 0, hear)
         reply = ask(model, again, second)
-        usage = Usage(
-            usage.calls + reply.usage.calls,
-            usage.tokens_in + reply.usage.tokens_in,
-            usage.tokens_out + reply.usage.tokens_out,
-            usage.seconds + reply.usage.seconds,
-        )
+        usage += reply.usage
         if second.kept or second.denies:
             sieve = second
     return written(sieve, usage)
@@ -178,9 +174,7 @@ def lines_of(evidence: Sequence[Evidence]) -> list[str]:
     lines = []
     for number, piece in enumerate(evidence, 1):
         when = piece.time or (f"noted {piece.observed[:10]}" if piece.observed else "")
-        text = " ".join("".join(char if char.isprintable() else " " for char in piece.text).split())
-        if len(text) > LONGEST_PIECE:
-            text = f"{text[:LONGEST_PIECE].rsplit(' ', 1)[0]} …"
+        text = cut_at_word("".join(char if char.isprintable() else " " for char in piece.text), LONGEST_PIECE)
         notes = [f"{said} = {date}" for said, date in dates_meant(text, piece.time or piece.observed)]
         if piece.retired:
             by = numbers.get(piece.by, 0)
@@ -188,7 +182,7 @@ def lines_of(evidence: Sequence[Evidence]) -> list[str]:
         mark = f" ({'; '.join(notes)})" if notes else ""
         under = "" if piece.seqs else " > ".join(piece.headings)  # headings over entries are the planner's
         about = " · ".join(word for word in (when, piece.source, under) if word)
-        lines.append(f"[{number}] {about}{mark}: {text}".replace("~~~", "~ ~ ~"))
+        lines.append(harmless(f"[{number}] {about}{mark}: {text}"))
     return lines
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from infinimem.llm.prompts import FENCE, harmless
 from infinimem.model import Unit
 from infinimem.readers.memory import Memory, cited, marked, place_of
 from infinimem.text.signature import parse_seqs, render_seqs
 from infinimem.text.tokens import estimate
 
-FENCE = "~~~"
 LONGEST_LINE = 1000
 """Characters of an entry in a list; `read` shows more of it."""
 LONGEST_ENTRY = 4000
@@ -18,7 +18,7 @@ LONGEST_ENTRY = 4000
 
 def fenced(lines: Iterable[str]) -> str:
     """Stored text as data: none of its lines closes the fence."""
-    body = "\n".join(line.replace(FENCE, "~ ~ ~") for line in lines)
+    body = "\n".join(map(harmless, lines))
     return f"{FENCE}\n{body}\n{FENCE}"
 
 

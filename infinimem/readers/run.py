@@ -11,7 +11,7 @@ from infinimem.ask import Answer, Evidence, Round, ask, evidence_of
 from infinimem.errors import ModelFailed
 from infinimem.llm.port import Model
 from infinimem.model import Unit, Usage
-from infinimem.readers.agentic import Limits, Looked, added, look
+from infinimem.readers.agentic import Limits, Looked, look
 from infinimem.readers.answer import write_answer
 from infinimem.readers.evidence import FEW, Gathered, Switches, gather
 from infinimem.readers.memory import Memory
@@ -99,7 +99,7 @@ def written(
         text=said.text,
         found=said.found,
         citations=said.citations,
-        usage=added(looked.usage, said.usage),
+        usage=looked.usage + said.usage,
         why=said.why,
         nearest=() if said.found else nearest(memory, question, gathered.pieces, looked.pointed),
         dropped=said.dropped,

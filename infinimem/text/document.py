@@ -24,6 +24,7 @@ from infinimem.text.lines import (
     width_of,
 )
 from infinimem.text.signature import parse_fields, parse_signature, render_signature
+from infinimem.text.tokens import estimate
 
 HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=<)")
@@ -318,3 +319,8 @@ def edit(document: Document, edits: Iterable[tuple[Span, Sequence[str]]]) -> Doc
             lines[span.start - 1] += ending
         lines[span.start : span.stop] = new
     return parse_lines(document.path, tuple(lines))
+
+
+def body_tokens(document: Document) -> int:
+    """What a document costs a reader, its front matter not counted."""
+    return estimate("".join(document.lines[document.header.span.stop :]))

@@ -111,3 +111,9 @@ def closing_fence(lines: tuple[str, ...], start: int, known: OpenFences | None =
     if known is not None:
         known[marks[0], width] = (len(marks), start, reached)
     return -1
+
+
+def cut_at_word(text: str, longest: int) -> str:
+    """A text on one line, with … for what is beyond so many characters."""
+    words = " ".join(text.split())
+    return words if len(words) <= longest else f"{words[:longest].rsplit(' ', 1)[0]} …"

@@ -17,7 +17,7 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from infinimem.model import Create, Entry, Extend, Merge, Part, Split, Step
+from infinimem.model import NOBODY, Create, Entry, Extend, Merge, Part, Split, Step
 from infinimem.plan.lexical.route import TINY, Candidate, text_tokens
 from infinimem.plan.lexical.segment import group_notes, is_talk
 from infinimem.plan.lexical.titles import UNNAMED, name_subject, slug_of
@@ -35,7 +35,6 @@ SAME_SECTION = 0.08  # cosine from which a note goes under a heading that exists
 SUBJECT = 3  # odds and ends that share a word from which they are a subject
 FEW = 6  # notes from which a name stays in a merge
 _ODDS = re.compile(rf"{UNNAMED.casefold()}(?:-\d{{4}}-\d\d)?(?:-\d+)?")
-_NOBODY = frozenset({"", "user", "ai", "assistant", "human", "hand", "system"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +250,7 @@ def words_of(entry: Entry) -> tuple[str, ...]:
 @lru_cache(maxsize=1 << 17)
 def _words_of(text: str, source: str, ns: str) -> tuple[str, ...]:
     kind, _, name = source.rpartition(":")
-    said_by = () if source.casefold() in _NOBODY or kind == "file" else subject_terms(name)
+    said_by = () if source.casefold() in NOBODY or kind == "file" else subject_terms(name)
     return tuple(dict.fromkeys([*subject_terms(text), *said_by, *([f"ns:{ns}"] if ns else [])]))
 
 

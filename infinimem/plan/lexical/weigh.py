@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from infinimem.model import Entry
+from infinimem.model import NOBODY, Entry
 from infinimem.plan.lexical.light import CALENDAR, ENGLISH, GERMAN
 from infinimem.text.words import STOP_WORDS, analyse
 
@@ -58,7 +58,7 @@ def _capitals(text: str) -> frozenset[str]:
 
 def is_person(source: str) -> bool:
     """True for a source that reads like somebody's name, false for roles, files and tools."""
-    return _NAME.fullmatch(source) is not None and source[0].isupper() and source.casefold() not in _ROLES
+    return _NAME.fullmatch(source) is not None and source[0].isupper() and source.casefold() not in NOBODY
 
 
 def term_counts(entries: Iterable[Entry], without: frozenset[str] = frozenset()) -> Counter[str]:
@@ -104,6 +104,3 @@ def cosine(one: Vector, other: Vector) -> float:
 
 def _short_forms(name: str) -> set[str]:
     return {name, *(name[:length] for length in range(2, 5) if length < len(name) - 1)}
-
-
-_ROLES = frozenset({"ai", "user", "assistant", "system", "human", "bot", "tool", "hand"})
