@@ -1,0 +1,1 @@
+"""git, where the library lies in a work tree: set up, committed to, read for history, merged by entry."""
