@@ -12,9 +12,11 @@ from typing import BinaryIO
 
 from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit, topic_of
+from infinimem.plan.desk import is_redirect
 from infinimem.search.index import FileState, Index, Parsed, ReadUnits, Tail
 from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
+from infinimem.store.files import make_folder
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import body_tokens, parse_piece, title_of, units
@@ -38,6 +40,8 @@ def fresh_index(root: Path, known: Index | None, language: str, progress: Progre
     """
     index = known if known is not None and known.language == language else Index(root, language)
     reader = Reader(root)
+    with suppress(OSError):  # a read-only library is indexed in memory
+        make_folder(root / STATE)
     for _ in range(ATTEMPTS):
         finish_commit(root)
         seen = commit_mark(root)
@@ -89,6 +93,8 @@ class Reader:
             return Parsed(piece.units, end=piece.end, next_line=piece.next_line)
         file = read_file(self.root, path)
         document = file.document
+        if is_redirect(document):
+            return Parsed((), guest=True, digest=file.digest)
         size = sum(len(line.encode("utf-8", "surrogateescape")) for line in document.lines)
         summary = document.header.fields.get("summary")
         return Parsed(
@@ -228,4 +234,4 @@ class IndexFinder:
         """Every topic id, and every name that a folder has taken."""
         folders = (path for path in (self.root / TOPICS).rglob("*.md") if path.is_dir() or path.is_symlink())
         names = [topic_of(path.relative_to(self.root).as_posix()) for path in folders]
-        return [*names, *(row.topic for row in self.index.catalog())]
+        return [*names, *(row.topic for row in self.index.catalog(redirects=True))]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
 from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
 from infinimem.store.buffer import Appended, Draft, append
-from infinimem.store.layout import create_library, is_library
+from infinimem.store.layout import SETTINGS, create_library, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
 if TYPE_CHECKING:
@@ -247,6 +247,7 @@ class Library:
             plan = plan_in(plan)
         if estimate:
             dry_run = True
+        settled = () if dry_run else self.finish_merges()
         thinker = self._thinker(planner, estimate=estimate) if plan is None else None
 
         def portion() -> Report:
@@ -274,7 +275,22 @@ class Library:
             report = together(report, portion())
             if len(report.seqs) == before:  # what is left cannot be placed
                 break
-        return report
+        return replace(report, settled=settled)
+
+    def finish_merges(self) -> tuple[str, ...]:
+        """Do what git merges of this library have left to be done; gives a line for each thing done.
+
+        Every command that changes topics does it first. Raises `NeedsAttention` while git is in the middle of one.
+        """
+        from infinimem.git.run import work_tree
+
+        if work_tree(self.root) is None:
+            return ()
+        from infinimem.consolidate.due import timestamp
+        from infinimem.git.settle import refuse_under_way, settle
+
+        refuse_under_way(self.root)
+        return settle(self.root, timestamp(self.clock()))
 
     def _thinker(self, planner: str, *, estimate: bool) -> Thinker | None:
         """Who plans a flush: a model at work, or None for the lexical planner. Raises `BadInput`."""
@@ -304,29 +320,34 @@ class Library:
         """Revert the last flush (or split or merge by hand) as one transaction."""
         from infinimem.consolidate.undo import undo
 
-        return undo(self.root, self._finder, self.clock(), dry_run=dry_run)
+        settled = () if dry_run else self.finish_merges()
+        return replace(undo(self.root, self._finder, self.clock(), dry_run=dry_run), settled=settled)
 
     def split(self, topic: str, *, dry_run: bool = False) -> Report:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
         from infinimem.consolidate.flush import run_steps, split_by_hand
 
-        topic = self._require(topic)
-        return run_steps(self.root, self._finder, self.settings, self.clock(), split_by_hand(topic), dry_run=dry_run)
+        settled = () if dry_run else self.finish_merges()
+        steps = split_by_hand(self._require(topic))
+        report = run_steps(self.root, self._finder, self.settings, self.clock(), steps, dry_run=dry_run)
+        return replace(report, settled=settled)
 
     def merge(self, topics: Sequence[str], *, into: str = "", dry_run: bool = False) -> Report:
         """Merge topic documents into `into` (default: the first). Raises `UnknownTopic`."""
         from infinimem.consolidate.flush import run_steps
         from infinimem.model import Merge
 
+        settled = () if dry_run else self.finish_merges()
         topics = [self._require(topic) for topic in topics]
         target = self._require(into) if into else topics[0]
         names = tuple(dict.fromkeys([target, *topics]))
         if len(names) < 2:
             raise BadInput("a merge needs two topics")
         steps: tuple[Step, ...] = (Merge(names, target, ""),)
-        return run_steps(
+        report = run_steps(
             self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
         )
+        return replace(report, settled=settled)
 
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
@@ -471,9 +492,12 @@ class Library:
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Every invariant over the whole library; with `fix`, what is safe is repaired and marked so."""
-        from infinimem.check import check
+        from infinimem.check import Finding, check
+        from infinimem.model import Problem
 
-        return check(self.root, self.clock(), fix=fix)
+        settled = self.finish_merges() if fix else ()
+        done = [Finding(Problem(SETTINGS, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
+        return [*done, *check(self.root, self.clock(), fix=fix)]
 
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
         """The index, brought up to date with the files; `progress` is told how many of them are read."""

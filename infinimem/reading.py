@@ -21,6 +21,7 @@ from infinimem.text.signature import parse_seqs
 from infinimem.text.tokens import estimate
 
 MONTH = re.compile(r"evidence/[0-9]{4}-[0-9]{2}")
+MOST_REDIRECTS = 20
 
 if TYPE_CHECKING:
     from infinimem.config import Settings
@@ -177,9 +178,18 @@ def resolve_topic(root: Path, name: str, catalog: Callable[[], Sequence[CatalogR
         place = safe_path(root, path_of(topic))
     except BadInput:  # out of the library, or through a symbolic link
         return None
+    from infinimem.plan.desk import aux_list, aux_value, is_redirect
+
+    for _ in range(MOST_REDIRECTS):
+        if topic == CURRENT or not place.is_file():
+            break
+        document = read_file(root, path_of(topic)).document
+        if not is_redirect(document):
+            break
+        topic = str(aux_value(document, "merged_into"))
+        place = safe_path(root, path_of(topic))
     if topic == CURRENT or place.is_file():
         return topic
-    from infinimem.plan.desk import aux_list
 
     for row in catalog():
         if row.guest:

@@ -38,6 +38,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "recover": ("care", "Bring back entries that an editor saved over."),
     },
     "More": {
+        "merge-driver": ("git", "Called by git: merge a file of a library by entry."),
         "config": ("about", "Every setting, its value and where it comes from."),
         "schema": ("about", "JSON schemas: plan, config, and what --json prints."),
         "demo": ("demo", "A guided run on a copy of the sample library."),

@@ -215,6 +215,7 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "retired": [{"seq": step.seq, "by": step.by, "why": step.why} for step in report.retired],
         "outcomes": [outcome_values(outcome) for outcome in report.outcomes],
         "notes": list(report.notes),
+        "settled": list(report.settled),
         "diff": report.diff,
         "planner": report.planner,
         "failures": list(report.failures),
@@ -333,6 +334,8 @@ def say_skipped(report: Report) -> None:
     """What was refused or had gone stale, each with its reason."""
     from infinimem.model import Summarise
 
+    for line in report.settled:
+        say(f"after a git merge: {line}")
     for note in report.notes:
         say(note)
     for failure in report.failures:

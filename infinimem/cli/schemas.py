@@ -30,6 +30,7 @@ ABOUT = {
     "merge": "merge --json: the report, as of flush",
     "undo": "undo --json: the report, as of flush",
     "recover": "recover --json: the seqs that came back",
+    "merge-driver": "merge-driver --json: the file, and how many places of it a person has to decide",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "demo": "demo --json: the commands that were run and what they printed",
@@ -160,6 +161,8 @@ def output_schema(name: str) -> Schema:
             return rows(record(**PIECE, fields=FIELDS))
         case "recover":
             return record(recovered=SEQS)
+        case "merge-driver":
+            return record(path=text(), conflicts=number())
         case _:
             return view_schema(name)
 
@@ -223,6 +226,7 @@ def report_schema() -> Schema:
         retired=rows(record(seq=number(least=1), by=number("0: nothing took its place"), why=text())),
         outcomes=rows(outcome),
         notes=rows(text()),
+        settled=rows(text("what git merges had left to be done")),
         diff=text("unified diff; with dry_run only"),
         planner={"enum": ["lexical", "model"]},
         failures=rows(text(), "what the model could not do"),

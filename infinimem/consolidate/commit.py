@@ -9,15 +9,15 @@ from pathlib import Path
 
 from infinimem.consolidate.run import Finder, Report, Run, prepare, seqs_of, topics_in
 from infinimem.errors import ChangedOnDisk
-from infinimem.model import Change, Document, Entry, Extend, Outcome, Signature, Summarise, path_of
+from infinimem.model import Change, Document, Entry, Extend, Merge, Outcome, Signature, Step, Summarise, path_of
 from infinimem.plan import lexical, rules
-from infinimem.plan.desk import Desk, refresh
+from infinimem.plan.desk import Desk, redirect, refresh
 from infinimem.plan.paper import Plan, to_values
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import Record, append_to_evidence, event_line, evidence_path, read_records, retire_line
 from infinimem.store.files import digest_of
-from infinimem.store.layout import BUFFER, LOG
+from infinimem.store.layout import BUFFER, LOG, merges_by_entry
 from infinimem.store.read import read_file, read_log
 from infinimem.text.document import edit, entry_lines, render, title_of
 from infinimem.text.signature import render_seqs
@@ -241,7 +241,20 @@ def document_changes(run: Run, finished: Finished) -> list[Change]:
         for topic, document in finished.documents.items()
         if topic not in run.originals or document.lines != run.originals[topic].lines
     ]
-    return changes + [Change(path_of(topic), run.digests[topic], None) for topic in finished.removed]
+    return changes + [Change(path_of(topic), run.digests[topic], left_of(run, topic)) for topic in finished.removed]
+
+
+def left_of(run: Run, topic: str) -> bytes | None:
+    """What becomes of a topic that was merged into another: nothing, or a page that says where it went."""
+    target = next((step.into for step in taken_steps(run) if isinstance(step, Merge) and topic in step.topics), "")
+    if not target or not merges_by_entry(run.root):
+        return None
+    return render(redirect(run.originals[topic], target))
+
+
+def taken_steps(run: Run) -> list[Step]:
+    """The steps that were carried out, newest first."""
+    return [outcome.step for outcome in reversed(run.outcomes) if outcome.status == "executed"]
 
 
 def shorter_log(root: Path, consumed: Sequence[Entry]) -> list[Change]:

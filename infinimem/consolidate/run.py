@@ -84,7 +84,10 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it."""
+    """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it.
+
+    `settled` is what git merges had left to be done before it.
+    """
 
     flushed: bool = False
     due: bool = True
@@ -104,6 +107,7 @@ class Report:
     planner: str = "lexical"
     failures: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    settled: tuple[str, ...] = ()
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:

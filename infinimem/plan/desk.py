@@ -31,6 +31,7 @@ from infinimem.text.lines import ending_of, indent_of, is_blank, strip_ending
 from infinimem.text.signature import render_seqs
 
 LOG_ROWS = 20
+REDIRECTED = "This topic is now part of ["
 OUR_KEYS = ("id", "summary", "token_count", "created_time", "update_log", "aux")
 
 
@@ -456,3 +457,36 @@ def log_rows(document: Document) -> list[str]:
     except (yaml.YAMLError, TypeError):
         read = []
     return rows if repr(read) == repr(value) else [f"- {render_flow(row)}" for row in value]
+
+
+def aux_value(document: Document, key: str) -> Any:
+    """One key of `aux`; None when there is none."""
+    aux = document.header.fields.get("aux")
+    return aux.get(key) if isinstance(aux, Mapping) else None
+
+
+def redirect(document: Document, target: str) -> Document:
+    """What is left of a topic that was merged into another one: a page that says so.
+
+    In a library that git merges it stays, so that a change which another machine made to the topic meanwhile finds
+    its way; a file that one side removed and the other changed is a conflict to git.
+    """
+    former = aux_list(document, "former_ids")
+    aux = {"merged_into": target, **({"former_ids": former} if former else {})}
+    link = f"{'../' * document.id.count('/')}{target}.md".replace(" ", "%20")
+    lines = (
+        "---\n",
+        f"id: {render_scalar(document.id)}\n",
+        f"aux: {render_flow(aux)}\n",
+        "---\n",
+        f"# {title_of(document)}\n",
+        "\n",
+        f"{REDIRECTED}{target}]({link}).\n",
+    )
+    ending = ending_of(document.lines)
+    return parse_lines(document.path, tuple(line.replace("\n", ending) for line in lines))
+
+
+def is_redirect(document: Document) -> bool:
+    """Whether a document only says where its topic has gone."""
+    return bool(aux_value(document, "merged_into")) and not document.entries

@@ -371,13 +371,16 @@ class Index:
             lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("supersedes", path)]
         )
 
-    def catalog(self) -> list[CatalogRow]:
-        """Every document by path, CURRENT among them; evidence is none."""
+    def catalog(self, *, redirects: bool = False) -> list[CatalogRow]:
+        """Every document by path, CURRENT among them; evidence is none.
+
+        A page without even a title only says where its topic has gone; it is listed with `redirects` alone.
+        """
         rows = self._mended(self._whole_rows)
         return [
             CatalogRow(topic_of(path), path, row.title, row.summary, row.tokens, row.entries, row.guest)
             for path, row in sorted(rows.items())
-            if not path.startswith(EVIDENCE_FOLDER)
+            if not path.startswith(EVIDENCE_FOLDER) and (row.title or redirects)
         ]
 
     def stats(self) -> IndexStats:

@@ -12,6 +12,8 @@ from infinimem.errors import StorageFailed
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+STATE = ".infinimem"
+"""The folder of what is derived or transient; git is told to leave it alone by a file of its own."""
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -45,6 +47,8 @@ def make_folder(folder: Path) -> None:
         folder = folder.parent
     for path in reversed(missing):
         path.mkdir(PRIVATE_FOLDER, exist_ok=True)
+        if path.name == STATE:  # `git clone` does not bring this file, so whoever makes the folder makes it
+            write_once(path / ".gitignore", b"*\n")
 
 
 def write_once(path: Path, content: bytes) -> None:

@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 from infinimem.errors import BadInput, NoLibrary, StorageFailed
+from infinimem.store import files
 from infinimem.store.files import make_folder, write_once, write_private
 
 BUFFER = "CURRENT.md"
 TOPICS = "topics"
 EVIDENCE = "evidence"
 SETTINGS = "infinimem.yaml"
-STATE = ".infinimem"
+STATE = files.STATE
+ATTRIBUTES = ".gitattributes"
 
 LOCK = f"{STATE}/lock"
 FLUSH_LOCK = f"{STATE}/flush.lock"
@@ -112,6 +114,14 @@ def mark_settings(settings: Path) -> None:
     if not isinstance(content, dict) or content.get("format") != 1:
         raise BadInput(f"{settings} is no settings file of a library; add `format: 1` to it, or choose another folder")
     write_private(settings, new)
+
+
+def merges_by_entry(root: Path) -> bool:
+    """Whether git was told to merge this library by entry (`infinimem init --git`)."""
+    try:
+        return b"merge=infinimem" in (root / ATTRIBUTES).read_bytes()
+    except OSError:
+        return False
 
 
 def safe_path(root: Path, path: str) -> Path:

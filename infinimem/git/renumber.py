@@ -1,0 +1,73 @@
+"""Seqs that two machines both gave: one side's are given new numbers, with all that refers to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from infinimem.model import Signature
+from infinimem.text.document import ITEM
+from infinimem.text.signature import (
+    parse_fields,
+    parse_seqs,
+    parse_signature,
+    render_fields,
+    render_seqs,
+    render_signature,
+)
+
+REFERENCES = ("seq", "by", "supersedes", "from", "of")
+"""Fields of entries and events whose values are seqs, in the grammar of `seq`."""
+LINK = re.compile(r"([0-9]{1,18}(?:-[0-9]{1,18})?)(?=[:+]|$)")
+EVENT = "- <event="
+
+Numbers = Mapping[int, int]
+
+
+def with_new_seqs(text: str, numbers: Numbers) -> str:
+    """`12-15+18` with some of its seqs changed; text that is no such thing stays."""
+    seqs = parse_seqs(text)
+    if numbers.keys().isdisjoint(seqs):
+        return text
+    return render_seqs(numbers.get(seq, seq) for seq in seqs)
+
+
+def with_new_links(text: str, numbers: Numbers) -> str:
+    """`31:contradicts+maya-home` with some of its seqs changed; topics and relations stay."""
+    pieces = []
+    for piece in text.split("+"):
+        found = LINK.match(piece)
+        pieces.append(with_new_seqs(found[1], numbers) + piece[found.end() :] if found else piece)
+    return "+".join(pieces)
+
+
+def with_new_field(key: str, value: str, numbers: Numbers) -> str:
+    """A field's value with some seqs changed, if it holds seqs."""
+    if key == "links":
+        return with_new_links(value, numbers)
+    return with_new_seqs(value, numbers) if key in REFERENCES else value
+
+
+def renumbered(signature: Signature, numbers: Numbers) -> Signature:
+    """A signature with some seqs changed, its own and those that it refers to."""
+    return Signature(
+        tuple(numbers.get(seq, seq) for seq in signature.seqs),
+        tuple((key, with_new_field(key, value, numbers)) for key, value in signature.fields),
+    )
+
+
+def renumber_line(line: str, numbers: Numbers) -> str:
+    """The first line of an entry, or an event, with some seqs changed; as it was where none of them occurs."""
+    if line.startswith(EVENT):
+        fields, end = parse_fields(line[2:])
+        changed = tuple((key, with_new_field(key, value, numbers)) for key, value in fields)
+        return line if changed == fields else f"- {render_fields(changed)}{line[2 + end :]}"
+    item = ITEM.match(line)
+    parsed = parse_signature(line[item.end() :]) if item else None
+    if item is None or parsed is None:
+        return line
+    signature, end = parsed
+    changed_one = renumbered(signature, numbers)
+    if changed_one == signature:
+        return line
+    return line[: item.end()] + render_signature(changed_one) + line[item.end() + end :]

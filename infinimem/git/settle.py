@@ -1,0 +1,656 @@
+"""What a git merge leaves to be done across files, and doing it: one transaction, said in words.
+
+git merges file by file. Whether two machines gave one seq to different entries, flushed the same entry into different
+topics, or moved and extended the same topic, is seen only with both versions of the whole library at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from infinimem.errors import NeedsAttention, Unreadable
+from infinimem.git.driver import merge_three
+from infinimem.git.renumber import renumber_line, with_new_seqs
+from infinimem.git.run import under_way
+from infinimem.git.sides import (
+    Merge,
+    Piece,
+    Side,
+    changed_paths,
+    has_only_grown,
+    is_untouched,
+    note_settled,
+    published,
+    read_side,
+    unsettled,
+)
+from infinimem.model import CURRENT, Change, Document, Entry, Signature, Span, path_of
+from infinimem.plan.desk import REDIRECTED, aux_value, insert_entries, redirect, set_header, without_empty_blocks
+from infinimem.store import transaction
+from infinimem.store.buffer import evidence_files, hold, next_seq, note_state
+from infinimem.store.evidence import Record, append_to_evidence, event_line, retirement
+from infinimem.store.files import digest_of
+from infinimem.store.layout import BUFFER, EVIDENCE, FLUSH_LOCK, LOG, TOPICS
+from infinimem.store.lock import exclusive
+from infinimem.store.read import File, list_files, read_file, read_log
+from infinimem.text.document import body_tokens, edit, entry_lines, events, parse, render
+from infinimem.text.header import key_span, render_flow
+from infinimem.text.lines import ending_of, join_lines
+from infinimem.text.merge import bare_lines, pieces_of
+from infinimem.text.signature import render_seqs
+
+SHOWN = 12
+
+
+@dataclass(slots=True)
+class Desk:
+    """The library's files as they are, and as they will be."""
+
+    root: Path
+    at: str
+    files: dict[str, File] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def put(self, document: Document, edits: Iterable[tuple[Span, tuple[str, ...]]]) -> None:
+        """Change a document."""
+        self.documents[document.path] = edit(document, list(edits))
+
+    def topics(self) -> list[Document]:
+        """The topic documents that may be changed."""
+        return [
+            document
+            for path, document in sorted(self.documents.items())
+            if path.startswith(f"{TOPICS}/") and not document.is_guest and not document.blocking
+        ]
+
+    def shown(self) -> dict[int, list[tuple[str, Entry]]]:
+        """Each seq's lines in topics."""
+        found: dict[int, list[tuple[str, Entry]]] = {}
+        for document in self.topics():
+            for entry in document.entries:
+                for seq in entry.seqs:
+                    found.setdefault(seq, []).append((document.path, entry))
+        return found
+
+
+def refuse_under_way(root: Path) -> None:
+    """Raise `NeedsAttention` while git is in the middle of a merge or the like."""
+    what = under_way(root)
+    if what:
+        raise NeedsAttention(
+            f"git is in the middle of a {what} in {root}; finish it (git status says how), then run the command again"
+        )
+
+
+def settle(root: Path, at: str) -> tuple[str, ...]:
+    """Finish what git merges have left; gives a line for each thing done, nothing where there was nothing to do.
+
+    Does nothing while conflicts stand in the files that it would have to change: `check` names those.
+    """
+    head, merges = unsettled(root)
+    if not head:
+        return ()
+    said: list[str] = []
+    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
+        for merge in merges:
+            paths = changed_paths(root, merge)
+            if paths and not is_settled(root, merge):
+                said += finish(root, note, at, merge, paths)
+        note_settled(root, head)
+    return tuple(said)
+
+
+def is_settled(root: Path, merge: Merge) -> bool:
+    """Whether evidence says that a machine has finished this merge."""
+    mark = f"<event=merge, of={merge.name},".encode()
+    return any(mark in path.read_bytes() for path in evidence_files(root))
+
+
+def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> list[str]:
+    """Finish one merge: renumber, bring every entry to one place, complete evidence. One transaction."""
+    sides = [read_side(root, commit, paths) for commit in (merge.base, merge.ours, merge.theirs)]
+    base, ours, theirs = sides
+    clashes = clashes_of(base, ours, theirs)
+    known = published(root, merge) if clashes else ""
+    ours_keeps = known == merge.ours if known else not clashes or older(clashes[0], ours, theirs)
+    keeps, yields = (ours, theirs) if ours_keeps else (theirs, ours)
+    desk = read_desk(root, at, {path for side in sides for path in side.documents})
+    if any(document.blocking for path, document in desk.documents.items() if not path.startswith(f"{TOPICS}/")):
+        return []
+    moving = moving_seqs(clashes, base, keeps, yields)
+    numbers = new_numbers(desk, moving, sides, yields, next_seq(root, note))
+    if numbers:
+        renumber(desk, numbers, base, keeps, yields)
+        pairs = ", ".join(f"{old} is now {new}" for old, new in list(numbers.items())[:SHOWN])
+        more = ", …" if len(numbers) > SHOWN else ""
+        desk.said.append(f"two machines had given the same numbers to different entries: {pairs}{more}")
+        yields = renumbered_side(yields, numbers, base, keeps)
+    complete_evidence(desk, base, keeps, yields)
+    records = records_of(desk)
+    mend_buffer(desk, base, keeps, yields, records, complete=has_only_grown(root, merge))
+    follow_redirects(desk)
+    one_place_each(desk, base, keeps, yields, records)
+    retire_both(desk, base, keeps, yields, records)
+    if is_untouched(root, merge):
+        bring_back(desk, base, keeps, yields, records)
+    commit(desk, note, merge, max([next_seq(root, note), *(new + 1 for new in numbers.values())]))
+    return desk.said
+
+
+# numbers
+
+
+def clashes_of(base: Side, ours: Side, theirs: Side) -> list[int]:
+    """The seqs that both sides gave, to entries that are not the same."""
+    fresh = (ours.firsts.keys() & theirs.firsts.keys()) - base.firsts.keys()
+    return sorted(seq for seq in fresh if identity(ours.firsts[seq]) != identity(theirs.firsts[seq]))
+
+
+def identity(entry: Entry) -> tuple[str, str, str]:
+    """What makes an entry itself, whatever number it has."""
+    return entry.observed or "~", entry.source, entry.text
+
+
+def older(seq: int, ours: Side, theirs: Side) -> bool:
+    """Whether our entry keeps a seq that theirs has too: the same answer on every machine."""
+    return identity(ours.firsts[seq]) < identity(theirs.firsts[seq])
+
+
+def moving_seqs(clashes: list[int], base: Side, keeps: Side, yields: Side) -> list[int]:
+    """The seqs that get new numbers: from the first clash on all that the yielding side gave.
+
+    A number left behind would be smaller than those of entries that were written before it.
+    """
+    if not clashes:
+        return []
+    fresh = yields.firsts.keys() - base.firsts.keys()
+    shared = {seq for seq in fresh & keeps.firsts.keys() if seq not in clashes}
+    return sorted(seq for seq in fresh - shared if seq >= clashes[0])
+
+
+def new_numbers(desk: Desk, moving: list[int], sides: list[Side], yields: Side, following: int) -> dict[int, int]:
+    """New seqs, in order: the first after both sides' own, so that every machine finds the same.
+
+    What another machine has renumbered already keeps the number that it got there.
+    """
+    if not moving:
+        return {}
+    highs = [
+        int(high) for side in sides for _, event in side.events if (high := event.get("high")) and high.isdecimal()
+    ]
+    first = max([*highs, *(seq for side in sides for seq in side.firsts)]) + 1
+    given = {seq for side in sides for seq in side.firsts}
+    known = {identity(entry): seq for seq, entry in Side(desk.documents).firsts.items() if seq not in given}
+    done = {seq: known[identity(yields.firsts[seq])] for seq in moving if identity(yields.firsts[seq]) in known}
+    taken = {seq for document in desk.documents.values() for entry in document.entries for seq in entry.seqs}
+    if not done and not taken.isdisjoint(range(first, first + len(moving))):
+        first = max(following, first)
+    return {seq: done.get(seq, first + step) for step, seq in enumerate(moving)}
+
+
+def renumber(desk: Desk, numbers: Mapping[int, int], base: Side, keeps: Side, yields: Side) -> None:
+    """Give one side's entries, and whatever on that side refers to them, their new numbers."""
+    for path, document in list(desk.documents.items()):
+        if not document.blocking or path.startswith(f"{EVIDENCE}/"):
+            desk.documents[path] = renumber_document(document, numbers, base, keeps, yields)
+
+
+def renumber_document(
+    document: Document, numbers: Mapping[int, int], base: Side, keeps: Side, yields: Side
+) -> Document:
+    """One document with new numbers on the lines that only the yielding side wrote."""
+    lines = bare_lines(document)
+    entries = {entry.span.start: entry for entry in document.entries}
+    edits = []
+    at = document.header.span.stop
+    while at < len(lines):
+        entry = entries.get(at)
+        stop = entry.span.stop if entry else at + 1
+        piece = lines[at:stop]
+        if is_yielded(piece, entry, numbers, base, keeps, yields):
+            changed = renumber_line(lines[at], numbers)
+            if changed != lines[at]:
+                end = document.lines[at][len(lines[at]) :]
+                edits.append((Span(at, at + 1), (changed + end,)))
+        at = stop
+    changed_document = edit(document, edits) if edits else document
+    return renumber_log(changed_document, numbers, base, keeps, yields)
+
+
+def is_yielded(
+    piece: Piece, entry: Entry | None, numbers: Mapping[int, int], base: Side, keeps: Side, yields: Side
+) -> bool:
+    """Whether a line comes from the yielding side alone; one that a person wrote anew is told by its words."""
+    if piece in base.pieces or piece in keeps.pieces:
+        return False
+    if piece in yields.pieces:
+        return True
+    clash = next((seq for seq in entry.seqs if seq in numbers), None) if entry else None
+    if clash is None or entry is None or clash not in yields.firsts:
+        return False
+    if clash not in keeps.firsts:
+        return True
+    return likeness(entry.text, yields.firsts[clash].text) > likeness(entry.text, keeps.firsts[clash].text)
+
+
+def likeness(one: str, other: str) -> float:
+    """How much two texts share, 0 to 1."""
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def renumber_log(document: Document, numbers: Mapping[int, int], base: Side, keeps: Side, yields: Side) -> Document:
+    """The update log's rows of one side with new numbers."""
+    rows = document.header.fields.get("update_log")
+    if not isinstance(rows, list) or document.path not in yields.documents or document.blocking:
+        return document
+    theirs = yields.documents[document.path].header.fields.get("update_log") or []
+    others = [
+        row
+        for side in (base, keeps)
+        if document.path in side.documents
+        for row in side.documents[document.path].header.fields.get("update_log") or []
+    ]
+    span = key_span(document.lines, document.header, "update_log")
+    changed = list(document.lines)
+    for row in rows:
+        if not isinstance(row, Mapping) or "seq" not in row or row in others or row not in theirs:
+            continue
+        old = str(row["seq"])
+        new = with_new_seqs(old, numbers)
+        for at in range(span.start, span.stop):
+            if new != old and f"seq: {old}}}" in changed[at] and str(row.get("op")) in changed[at]:
+                changed[at] = changed[at].replace(f"seq: {old}}}", f"seq: {new}}}")
+                break
+    return parse(document.path, join_lines(tuple(changed)))
+
+
+def renumbered_side(side: Side, numbers: Mapping[int, int], base: Side, keeps: Side) -> Side:
+    """The yielding side as if it had given the new numbers from the start."""
+    return Side(
+        {path: renumber_document(document, numbers, base, keeps, side) for path, document in side.documents.items()}
+    )
+
+
+# evidence
+
+
+def complete_evidence(desk: Desk, base: Side, keeps: Side, yields: Side) -> None:
+    """Both sides' evidence, whole: git's own union merge cuts lines that two entries share out of one of them."""
+    evidence = {path: document for path, document in desk.documents.items() if path.startswith(f"{EVIDENCE}/")}
+    there = {piece for document in evidence.values() for piece in pieces_of(document)}
+    wanted = dict.fromkeys(
+        piece
+        for side in (keeps, yields)
+        for path in sorted(side.documents)
+        if path.startswith(f"{EVIDENCE}/")
+        for piece in pieces_of(side.documents[path])
+        if piece[0].startswith("- <") and piece not in base.pieces
+    )
+    forgotten = {
+        seq
+        for document in evidence.values()
+        for event in events(bare_lines(document))
+        if event.kind == "forget"
+        for seq in event.seqs
+    }
+    known = {*wanted, *base.pieces}
+    fresh = {seq for side in (keeps, yields) for seq in side.firsts} - base.firsts.keys()
+    for path, document in evidence.items():
+        lines = bare_lines(document)
+        torn = [
+            entry.span
+            for entry in document.entries
+            if not entry.signature.get("rev")
+            and fresh.issuperset(entry.seqs)
+            and lines[entry.span.start : entry.span.stop] not in known
+        ]
+        if torn and path in (*keeps.documents, *yields.documents):
+            desk.put(document, [(span, ()) for span in torn])
+    for piece in wanted:
+        if piece not in there and forgotten.isdisjoint(seqs_of_piece(piece)):
+            desk.lines += [f"{line}\n" for line in piece]
+
+
+def seqs_of_piece(piece: Piece) -> tuple[int, ...]:
+    """The seqs that an entry stands for or an event concerns."""
+    document = parse("", join_lines(tuple(f"{line}\n" for line in piece)))
+    if document.entries:
+        return document.entries[0].seqs
+    return next((event.seqs for event in events(bare_lines(document))), ())
+
+
+def records_of(desk: Desk) -> dict[int, Record]:
+    """What evidence says by seq, as it will be."""
+    entries: dict[int, list[tuple[str, Entry]]] = {}
+    happened: dict[int, list[tuple[str, object]]] = {}
+    evidence = [document for path, document in sorted(desk.documents.items()) if path.startswith(f"{EVIDENCE}/")]
+    for document in (*evidence, parse("", "".join(desk.lines).encode("utf-8", "surrogateescape"))):
+        for entry in document.entries:
+            for seq in entry.seqs:
+                entries.setdefault(seq, []).append((document.path, entry))
+        for event in events(bare_lines(document)):
+            for seq in event.seqs:
+                happened.setdefault(seq, []).append((document.path, event))
+    return {
+        seq: Record(seq, tuple(entries.get(seq, ())), tuple(happened.get(seq, ())))  # type: ignore[arg-type]
+        for seq in {*entries, *happened}
+    }
+
+
+# places
+
+
+def mend_buffer(
+    desk: Desk, base: Side, keeps: Side, yields: Side, records: Mapping[int, Record], *, complete: bool
+) -> None:
+    """CURRENT as it comes out by entry, where nobody has written to these lines since.
+
+    With `complete`, what it lacks is put back: nobody can have deleted it by hand.
+    """
+    versions = [render(side.documents[BUFFER]) if BUFFER in side.documents else b"" for side in (base, keeps, yields)]
+    if versions[1] == versions[2]:
+        return
+    merged = merge_three(BUFFER, *versions)
+    buffer = desk.documents.get(BUFFER)
+    if merged is None or buffer is None or buffer.blocking:
+        return
+    wanted = {entry.seqs: entry for entry in parse(BUFFER, merged.content).entries}
+    known = {piece for side in (base, keeps, yields) for piece in side.pieces}
+    lines = bare_lines(buffer)
+    ending = ending_of(buffer.lines)
+    edits: list[tuple[Span, tuple[str, ...]]] = []
+    seen: set[tuple[int, ...]] = set()
+    for entry in buffer.entries:
+        again = entry.seqs in seen
+        seen.add(entry.seqs)
+        right = wanted.get(entry.seqs)
+        both = entry.seq in keeps.buffered() or entry.seq in yields.buffered() or entry.seq in base.buffered()
+        if (
+            again
+            and right is not None
+            and right.text != entry.text
+            and lines[entry.span.start : entry.span.stop] in known
+        ):
+            continue  # both sides changed its words: `check` names it
+        if again or (right is None and both and entry.seq in records):
+            edits.append((entry.span, ()))
+        elif right is not None and right.text != entry.text and is_torn(entry, right):
+            edits.append((entry.span, entry_lines(right.signature, right.text, ending)))
+    if edits:
+        desk.put(buffer, edits)
+    there = {seq for entry in desk.documents[BUFFER].entries for seq in entry.seqs} | desk.shown().keys()
+    missing = [entry for seqs, entry in wanted.items() if there.isdisjoint(seqs) and seqs[0] not in records]
+    append_to_buffer(desk, missing if complete else [])
+
+
+def is_torn(entry: Entry, right: Entry) -> bool:
+    """Whether an entry only lost or gained whole lines, as when lines are merged."""
+    return entry.text.split("\n")[0] == right.text.split("\n")[0]
+
+
+def append_to_buffer(desk: Desk, entries: Iterable[Entry]) -> None:
+    """Put entries at CURRENT's end."""
+    document = desk.documents.get(BUFFER) or parse(BUFFER, b"# CURRENT\n\n")
+    ending = ending_of(document.lines)
+    lines = tuple(line for entry in entries for line in entry_lines(entry.signature, entry.text, ending))
+    if lines:
+        desk.put(document, [(Span(len(document.lines), len(document.lines)), lines)])
+
+
+def follow_redirects(desk: Desk) -> None:
+    """Entries that came to a topic which the other side had merged into another one follow it."""
+    for topic in [document.id for document in desk.topics()]:
+        target = end_of_redirects(desk, topic)
+        document = desk.documents[path_of(topic)]
+        into = desk.documents.get(path_of(target)) if target != topic else None
+        if not document.entries or into is None or into.blocking or into.is_guest:
+            continue
+        there = {entry.seqs for entry in into.entries}
+        fresh = [entry for entry in document.entries if entry.seqs not in there]
+        try:
+            for entry in fresh:
+                name = entry.headings[-1] if len(entry.headings) > 1 else ""
+                into = insert_entries(into, name, [entry])
+        except Unreadable:
+            continue
+        desk.documents[into.path] = into
+        desk.documents[document.path] = redirect(document, target)
+        if fresh:
+            desk.said.append(f"{named(fresh)} followed {document.id} into {target}")
+
+
+def end_of_redirects(desk: Desk, topic: str) -> str:
+    """Where a topic has gone in the end. Two that each side merged into the other meet in the first by name."""
+    trail = [topic]
+    while (document := desk.documents.get(path_of(trail[-1]))) is not None and aux_value(document, "merged_into"):
+        following = str(aux_value(document, "merged_into"))
+        if following in trail:
+            circle = trail[trail.index(following) :]
+            desk.documents[path_of(min(circle))] = without_redirect(desk.documents[path_of(min(circle))])
+            return min(circle)
+        trail.append(following)
+    return trail[-1]
+
+
+def without_redirect(document: Document) -> Document:
+    """A topic that is one again."""
+    aux = {key: value for key, value in document.header.fields["aux"].items() if key != "merged_into"}
+    lines = [at for at, line in enumerate(document.lines) if line.startswith(REDIRECTED)]
+    return set_header(edit(document, [(Span(at, at + 1), ()) for at in lines]), "aux", render_flow(aux))
+
+
+def one_place_each(desk: Desk, base: Side, keeps: Side, yields: Side, records: Mapping[int, Record]) -> None:
+    """An entry that both sides moved or flushed stands in one place: where the keeping side has it.
+
+    Words that a person changed on one side are the words.
+    """
+    brought: list[int] = []
+    while True:
+        doubled = [(seq, places) for seq, places in sorted(desk.shown().items()) if len(places) > 1]
+        if not doubled:
+            break
+        seq, places = doubled[0]
+        ranked = sorted(places, key=lambda place: rank_of_place(place, seq, base, keeps))
+        (path, stays), *others = ranked
+        edited = next((entry for _, entry in others if is_edited(entry, stays, base, seq)), None)
+        for other_path, other in others:
+            rest = [one for one in other.seqs if one not in stays.seqs]
+            drop_line(desk, other_path, other, rest, records)
+        if edited is not None and edited.seqs == stays.seqs:
+            put_words(desk, path, stays, edited)
+        brought.append(seq)
+    if brought:
+        desk.said.append(f"both sides had placed {render_seqs(sorted(brought))}; each stands in one topic now")
+    settle_buffer(desk, base, keeps, yields)
+
+
+def rank_of_place(place: tuple[str, Entry], seq: int, base: Side, keeps: Side) -> tuple[bool, bool, str, int]:
+    """Better places first: where the keeping side has it, unless it stood there before and the other side moved it."""
+    path, entry = place
+    here = keeps.shown.get(seq, ("", entry))[0] == path
+    before = base.shown.get(seq, ("", entry))[0] == path
+    return not (here and not before), not here, path, entry.span.start
+
+
+def is_edited(entry: Entry, stays: Entry, base: Side, seq: int) -> bool:
+    """Whether a person changed the words here and not in the line that stays."""
+    return words_before(seq, base, entry) == stays.text != entry.text
+
+
+def words_before(seq: int, base: Side, default: Entry) -> str:
+    """The words of an entry before both sides parted, wherever it stood then."""
+    return (base.shown[seq][1] if seq in base.shown else base.firsts.get(seq, default)).text
+
+
+def drop_line(desk: Desk, path: str, entry: Entry, rest: list[int], records: Mapping[int, Record]) -> None:
+    """Take a line out of a topic; other members of a joined line come back verbatim."""
+    document = desk.documents[path]
+    here = next(
+        (one for one in document.entries if one.seqs == entry.seqs and one.span.start == entry.span.start), None
+    )
+    if here is None:
+        here = next(one for one in document.entries if one.seqs == entry.seqs)
+    ending = ending_of(document.lines)
+    found = [records[seq].newest for seq in rest if seq in records]
+    lines = tuple(line for one in found if one is not None for line in entry_lines(one.signature, one.text, ending))
+    changed = edit(document, [(here.span, lines)])
+    desk.documents[path] = changed if lines else without_empty_blocks(changed, here.headings)
+
+
+def put_words(desk: Desk, path: str, stays: Entry, edited: Entry) -> None:
+    """Give a line the words that a person gave it on the other side."""
+    document = desk.documents[path]
+    here = next((one for one in document.entries if one.seqs == stays.seqs), None)
+    if here is not None:
+        desk.put(document, [(here.span, entry_lines(edited.signature, edited.text, ending_of(document.lines)))])
+
+
+def settle_buffer(desk: Desk, base: Side, keeps: Side, yields: Side) -> None:
+    """What one side flushed and the other edited in CURRENT stands in its topic, with the new words."""
+    buffer = desk.documents.get(BUFFER)
+    if buffer is None or buffer.blocking:
+        return
+    shown = desk.shown()
+    spans = []
+    for entry in buffer.entries:
+        places = shown.get(entry.seq, [])
+        known = entry.seq in keeps.shown or entry.seq in yields.shown
+        if not places or not known:
+            continue
+        path, line = places[0]
+        was = base.buffered().get(entry.seq)
+        if was is not None and line.seqs == entry.seqs and line.text == was.text != entry.text:
+            put_words(desk, path, line, entry)
+        elif line.text != entry.text and (was is None or entry.text != was.text):
+            continue
+        spans.append(entry.span)
+    if spans:
+        desk.put(buffer, [(span, ()) for span in spans])
+
+
+def retire_both(desk: Desk, base: Side, keeps: Side, yields: Side, records: Mapping[int, Record]) -> None:
+    """What either side replaced is replaced; words that the other side had changed are noted in evidence."""
+    for side, other in ((keeps, yields), (yields, keeps)):
+        fate = last_events(side, base)
+        theirs = last_events(other, base)
+        for seq, (kind, why) in sorted(fate.items()):
+            if kind != "retire" or theirs.get(seq, ("", ""))[0] in ("restore", "unflush"):
+                continue
+            for path, entry in desk.shown().get(seq, []):
+                edited = words_before(seq, base, entry) != entry.text
+                if edited and why == "deleted":
+                    desk.lines.append(event_line("restore", desk.at, seq=str(seq)))
+                    break
+                if edited and len(entry.seqs) == 1:
+                    count = len([one for _, one in records[seq].entries if one.seqs == entry.seqs]) + 1
+                    signature = Signature(entry.seqs, (("rev", str(count)), ("at", desk.at)))
+                    desk.lines += entry_lines(signature, entry.text)
+                drop_line(desk, path, entry, [one for one in entry.seqs if one != seq], records)
+
+
+def last_events(side: Side, base: Side) -> dict[int, tuple[str, str]]:
+    """What last happened to each seq on one side since both sides parted."""
+    found: dict[int, tuple[str, str]] = {}
+    for line, event in side.events:
+        if (line,) not in base.pieces and event.kind in ("retire", "restore", "unflush", "forget"):
+            found.update((seq, (event.kind, event.get("why"))) for seq in event.seqs)
+    return found
+
+
+def bring_back(desk: Desk, base: Side, keeps: Side, yields: Side, records: Mapping[int, Record]) -> None:
+    """An entry that a side shows, that nobody has retired, and that the merged files lack goes into CURRENT."""
+    shown = desk.shown()
+    buffer = desk.documents.get(BUFFER)
+    there = {seq for entry in (buffer.entries if buffer else ()) for seq in entry.seqs} | shown.keys()
+    sides = (keeps, yields)
+    lost = []
+    for seq in sorted({seq for side in sides for seq in side.shown}):
+        removed = any(seq in base.shown and seq not in side.shown for side in sides)
+        record = records.get(seq)
+        if seq in there or removed or record is None or record.newest is None or retirement(record) is not None:
+            continue
+        lost.append(record.newest)
+    if lost:
+        elsewhere = shown_elsewhere(desk)
+        lost = [entry for entry in lost if elsewhere.isdisjoint(entry.seqs)]
+    if lost:
+        append_to_buffer(desk, lost)
+        desk.lines.append(event_line("unflush", desk.at, seq=render_seqs(entry.seq for entry in lost)))
+        desk.said.append(f"{named(lost)} had lost their place and wait in {CURRENT} for the next flush")
+
+
+def shown_elsewhere(desk: Desk) -> set[int]:
+    """The seqs that topics show which the merge did not touch; reads all of them."""
+    paths = [path for path in list_files(desk.root) if path.startswith(f"{TOPICS}/") and path not in desk.files]
+    return {seq for path in paths for entry in read_file(desk.root, path).document.entries for seq in entry.seqs}
+
+
+def named(entries: Iterable[Entry]) -> str:
+    """Some entries by their seqs."""
+    return f"seq {render_seqs(sorted(seq for entry in entries for seq in entry.seqs))}"
+
+
+# disk
+
+
+def read_desk(root: Path, at: str, paths: Iterable[str]) -> Desk:
+    """The topics that a merge touched and those that they lead to, CURRENT, the log of writes and all evidence."""
+    desk = Desk(root, at)
+    there = list_files(root)
+    wanted = [path for path in there if path in paths or not path.startswith(f"{TOPICS}/")]
+    while wanted:
+        path = wanted.pop()
+        if path in there and path not in desk.files:
+            file = read_file(root, path)
+            desk.files[path] = file
+            desk.documents[path] = file.document
+            target = aux_value(file.document, "merged_into")
+            wanted += [path_of(str(target))] if target else []
+    desk.files[LOG] = read_log(root)
+    desk.documents[LOG] = desk.files[LOG].document
+    return desk
+
+
+def commit(desk: Desk, note: int, merge: Merge, following: int) -> None:
+    """Write what has changed, and that this merge is finished: one transaction; nothing where nothing has changed."""
+    changes = []
+    for path, document in desk.documents.items():
+        file = desk.files.get(path, File(path, "", parse(path, b"")))
+        if path.startswith(f"{TOPICS}/"):
+            document = recounted(document)
+        content = render(document)
+        if digest_of(content) != file.digest and content != render(file.document):
+            changes.append(Change(path, file.digest, content))
+    appends = []
+    if desk.lines or changes:
+        finished = event_line("merge", desk.at, of=merge.name)
+        lines = [*desk.lines, finished, event_line("flush", desk.at, high=str(following - 1))]
+        append = append_to_evidence(desk.root, desk.at, lines)
+        rewritten = next((change for change in changes if change.path == append.path), None)
+        if rewritten is None:
+            appends.append(append)
+        else:
+            changes.remove(rewritten)
+            lead = b"" if rewritten.new is not None and rewritten.new.endswith(b"\n") else b"\n"
+            whole = (rewritten.new or b"") + lead + "".join(lines).encode("utf-8", "surrogateescape")
+            changes.append(Change(rewritten.path, rewritten.old_digest, whole))
+    if changes or appends:
+        transaction.commit(desk.root, changes, appends, None)
+        note_state(desk.root, note, following)
+
+
+def recounted(document: Document) -> Document:
+    """A topic document with its token count right."""
+    tokens = body_tokens(document)
+    fields = document.header.fields
+    if document.is_guest or document.blocking or fields.get("token_count", tokens) == tokens:
+        return document
+    try:
+        return set_header(document, "token_count", str(tokens))
+    except Unreadable:
+        return document
