@@ -12,7 +12,9 @@ from infinimem.cli.talk import emit, say
 app = command_app()
 
 
-@app.command("merge-driver", epilog=examples("touch base ours theirs; infinimem merge-driver base ours theirs topics/travel.md"))
+@app.command(
+    "merge-driver", epilog=examples("touch base ours theirs; infinimem merge-driver base ours theirs topics/travel.md")
+)
 def merge_driver(
     ctx: typer.Context,
     base: Annotated[str, typer.Argument(metavar="BASE", help="What both come from (%O).")],

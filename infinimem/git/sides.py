@@ -116,9 +116,7 @@ def unsettled(root: Path) -> tuple[str, list[Merge]]:
     for row in filter(None, rows):
         result, first, *others = row.split()
         merges += [Merge(common(root, first, other), first, other, result) for other in others]
-    if known and run_git(root, "merge-base", "--is-ancestor", seen, head).code:
-        merges += rebased(root, seen, head)
-    return head, merges
+    return head, [*merges, *rebased(root, seen if known else "", head)]
 
 
 def common(root: Path, one: str, other: str) -> str:
@@ -127,12 +125,18 @@ def common(root: Path, one: str, other: str) -> str:
 
 
 def rebased(root: Path, seen: str, head: str) -> list[Merge]:
-    """The newest rebase, as the merge that it amounts to: the commits moved, and what they were moved onto."""
+    """The newest rebase, as the merge that it amounts to: the commits moved, and what they were moved onto.
+
+    One that had moved commits before they were `seen` is finished already.
+    """
     ran = run_git(root, "log", "-g", "-n", str(MOST_STEPS), "--format=%H%x09%gs", "HEAD")
     rows = [row.partition("\t") for row in ran.text.split("\n") if row]
     for (onto, _, what), (before, _, _) in pairwise(rows):
-        if REBASE.search(what) and run_git(root, "merge-base", "--is-ancestor", seen, before).code == 0:
+        if not REBASE.search(what):
+            continue
+        if not seen or run_git(root, "merge-base", "--is-ancestor", seen, before).code == 0:
             return [Merge(common(root, onto, before), onto, before, head)]
+        break
     return []
 
 
