@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
 from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
 from infinimem.store.buffer import Appended, Draft, append
-from infinimem.store.layout import create_library, is_library
+from infinimem.store.layout import create_library, hide_state, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Library:
             create_library(root)
         elif not is_library(root):
             raise NoLibrary(f"{root} is not a library; make it one with: infinimem init '{root}'")
+        else:
+            hide_state(root)
         return cls(root, clock, model)
 
     def __enter__(self) -> Library:
@@ -274,7 +276,16 @@ class Library:
             report = together(report, portion())
             if len(report.seqs) == before:  # what is left cannot be placed
                 break
-        return report
+        return self._committed(report, dry_run=dry_run)
+
+    def _committed(self, report: Report, *, dry_run: bool, undone: bool = False) -> Report:
+        """The report of a run that is also a git commit, where the settings ask for one."""
+        if dry_run or not report.flushed or not self.settings.truth("git.commit"):
+            return report
+        from infinimem.git.commits import commit_flush
+
+        commit = commit_flush(self.root, report, undone=undone)
+        return replace(report, commit=commit.id, uncommitted=commit.why_not)
 
     def _thinker(self, planner: str, *, estimate: bool) -> Thinker | None:
         """Who plans a flush: a model at work, or None for the lexical planner. Raises `BadInput`."""
@@ -304,14 +315,17 @@ class Library:
         """Revert the last flush (or split or merge by hand) as one transaction."""
         from infinimem.consolidate.undo import undo
 
-        return undo(self.root, self._finder, self.clock(), dry_run=dry_run)
+        report = undo(self.root, self._finder, self.clock(), dry_run=dry_run)
+        return self._committed(report, dry_run=dry_run, undone=True)
 
     def split(self, topic: str, *, dry_run: bool = False) -> Report:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
         from infinimem.consolidate.flush import run_steps, split_by_hand
 
         topic = self._require(topic)
-        return run_steps(self.root, self._finder, self.settings, self.clock(), split_by_hand(topic), dry_run=dry_run)
+        steps = split_by_hand(topic)
+        report = run_steps(self.root, self._finder, self.settings, self.clock(), steps, dry_run=dry_run)
+        return self._committed(report, dry_run=dry_run)
 
     def merge(self, topics: Sequence[str], *, into: str = "", dry_run: bool = False) -> Report:
         """Merge topic documents into `into` (default: the first). Raises `UnknownTopic`."""
@@ -324,9 +338,10 @@ class Library:
         if len(names) < 2:
             raise BadInput("a merge needs two topics")
         steps: tuple[Step, ...] = (Merge(names, target, ""),)
-        return run_steps(
+        report = run_steps(
             self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
         )
+        return self._committed(report, dry_run=dry_run)
 
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
@@ -473,7 +488,16 @@ class Library:
         """Every invariant over the whole library; with `fix`, what is safe is repaired and marked so."""
         from infinimem.check import check
 
-        return check(self.root, self.clock(), fix=fix)
+        findings = check(self.root, self.clock(), fix=fix)
+        repairs = [(one.problem.path, one.problem.message) for one in findings if one.fixed]
+        if not repairs or not self.settings.truth("git.commit"):
+            return findings
+        from infinimem.check import Finding
+        from infinimem.git.commits import commit_repairs
+        from infinimem.model import Problem
+
+        why_not = commit_repairs(self.root, repairs).why_not
+        return [*findings, *([Finding(Problem(".", 0, why_not, blocking=False, code="uncommitted"))] * bool(why_not))]
 
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
         """The index, brought up to date with the files; `progress` is told how many of them are read."""
