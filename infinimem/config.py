@@ -77,6 +77,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ask.rounds", 7, "count", "rounds of tool calls that the agentic reader may take"),  # Infini Memory 4.1
     Setting("ask.tokens", 3000, "count", "tokens of evidence that an answer is written from"),
+    Setting("git.commit", False, "truth", "every flush, undo, split, merge and repair is a git commit (true, false)"),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
@@ -102,6 +103,10 @@ class Settings:
     def number(self, name: str) -> float:
         """A number: a share, or seconds."""
         return float(self.values[name])
+
+    def truth(self, name: str) -> bool:
+        """True or false."""
+        return bool(self.values[name])
 
     def text(self, name: str) -> str:
         """A word."""
@@ -213,6 +218,8 @@ def value_of(setting: Setting, value: Any, where: str) -> Value:
         match = DURATION.fullmatch(text.lower())
         if match:
             return float(match[1]) * SECONDS[match[2]]
+    if setting.kind == "truth" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
     if setting.kind == "choice" and text in setting.choices:
         return text
     if setting.kind == "language" and text.lower() in LANGUAGES:
@@ -224,6 +231,7 @@ def value_of(setting: Setting, value: Any, where: str) -> Value:
         "text": "one line of text",
         "share": "a number from 0 to 1",
         "duration": "a time such as 90s, 30m, 1h or 2d",
+        "truth": "true or false",
         "choice": "one of " + ", ".join(setting.choices),
         "language": "one of " + ", ".join(LANGUAGES),
     }[setting.kind]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
 from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
 from infinimem.store.buffer import Appended, Draft, append
-from infinimem.store.layout import SETTINGS, create_library, is_library
+from infinimem.store.layout import SETTINGS, create_library, hide_state, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Library:
             create_library(root)
         elif not is_library(root):
             raise NoLibrary(f"{root} is not a library; make it one with: infinimem init '{root}'")
+        else:
+            hide_state(root)
         return cls(root, clock, model)
 
     def __enter__(self) -> Library:
@@ -275,7 +277,7 @@ class Library:
             report = together(report, portion())
             if len(report.seqs) == before:  # what is left cannot be placed
                 break
-        return replace(report, settled=settled)
+        return self._committed(replace(report, settled=settled), dry_run=dry_run)
 
     def finish_merges(self) -> tuple[str, ...]:
         """Do what git merges of this library have left to be done; gives a line for each thing done.
@@ -290,7 +292,21 @@ class Library:
         from infinimem.git.settle import refuse_under_way, settle
 
         refuse_under_way(self.root)
-        return settle(self.root, timestamp(self.clock()))
+        settled = settle(self.root, timestamp(self.clock()))
+        if settled.paths and self.settings.truth("git.commit"):
+            from infinimem.git.commits import commit_paths
+
+            commit_paths(self.root, settled.paths, "memory: a merge finished", settled.said)
+        return settled.said
+
+    def _committed(self, report: Report, *, dry_run: bool, undone: bool = False) -> Report:
+        """The report of a run that is also a git commit, where the settings ask for one."""
+        if dry_run or not report.flushed or not self.settings.truth("git.commit"):
+            return report
+        from infinimem.git.commits import commit_flush
+
+        commit = commit_flush(self.root, report, undone=undone)
+        return replace(report, commit=commit.id, uncommitted=commit.why_not)
 
     def _thinker(self, planner: str, *, estimate: bool) -> Thinker | None:
         """Who plans a flush: a model at work, or None for the lexical planner. Raises `BadInput`."""
@@ -321,7 +337,8 @@ class Library:
         from infinimem.consolidate.undo import undo
 
         settled = () if dry_run else self.finish_merges()
-        return replace(undo(self.root, self._finder, self.clock(), dry_run=dry_run), settled=settled)
+        report = undo(self.root, self._finder, self.clock(), dry_run=dry_run)
+        return self._committed(replace(report, settled=settled), dry_run=dry_run, undone=True)
 
     def split(self, topic: str, *, dry_run: bool = False) -> Report:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
@@ -330,7 +347,7 @@ class Library:
         settled = () if dry_run else self.finish_merges()
         steps = split_by_hand(self._require(topic))
         report = run_steps(self.root, self._finder, self.settings, self.clock(), steps, dry_run=dry_run)
-        return replace(report, settled=settled)
+        return self._committed(replace(report, settled=settled), dry_run=dry_run)
 
     def merge(self, topics: Sequence[str], *, into: str = "", dry_run: bool = False) -> Report:
         """Merge topic documents into `into` (default: the first). Raises `UnknownTopic`."""
@@ -347,7 +364,7 @@ class Library:
         report = run_steps(
             self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
         )
-        return replace(report, settled=settled)
+        return self._committed(replace(report, settled=settled), dry_run=dry_run)
 
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
@@ -497,7 +514,14 @@ class Library:
 
         settled = self.finish_merges() if fix else ()
         done = [Finding(Problem(SETTINGS, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
-        return [*done, *check(self.root, self.clock(), fix=fix)]
+        findings = [*done, *check(self.root, self.clock(), fix=fix)]
+        repairs = [(one.problem.path, one.problem.message) for one in findings if one.fixed]
+        if not repairs or not self.settings.truth("git.commit"):
+            return findings
+        from infinimem.git.commits import commit_repairs
+
+        why_not = commit_repairs(self.root, repairs).why_not
+        return [*findings, *([Finding(Problem(".", 0, why_not, blocking=False, code="uncommitted"))] * bool(why_not))]
 
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
         """The index, brought up to date with the files; `progress` is told how many of them are read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -54,7 +55,23 @@ def run(arguments: Sequence[str]) -> int:
         code = failed(unexpected(error), 3, debug=request.debug)
     if code == 130:
         failed(STOPPED, code)
+    elif request.root:
+        remind(request.root)
     return talk.finish(code)
+
+
+def remind(root: str) -> None:
+    """Say, once a day, that this clone does not know how memory is merged."""
+    if not os.path.exists(f"{root}/.gitattributes"):  # noqa: PTH110 - every command passes here
+        return
+    from pathlib import Path
+
+    from infinimem.cli import talk
+    from infinimem.git.registered import reminder
+
+    line = reminder(Path(root))
+    if line:
+        talk.say(line)
 
 
 def failed(message: str, code: int, *, debug: bool = False) -> int:

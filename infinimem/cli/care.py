@@ -11,32 +11,66 @@ from infinimem.cli.show import count, paint, shown
 from infinimem.cli.talk import emit, out, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from infinimem.check import Finding
 
 app = command_app()
 
 
-@app.command(epilog=examples("infinimem init", "infinimem init notes"))
+@app.command(epilog=examples("infinimem init", "infinimem init notes", "infinimem init notes --git"))
 def init(
     ctx: typer.Context,
     folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Where; by default -L, else this folder.")] = "",
+    git: Annotated[
+        bool, typer.Option("--git", help="Have git keep it, and merge it by entry; also in a clone that exists.")
+    ] = False,
+    commit: Annotated[
+        bool, typer.Option("--commit", help="With --git: every flush is a commit (the setting git.commit).")
+    ] = False,
 ) -> int:
-    """Make a library in a folder; harmless on an existing one."""
+    """Make a library in a folder; harmless on an existing one.
+
+    With --git the folder becomes a repository unless it lies in one, and the clone learns how memory is merged, which
+    git does not clone. Only this repository's own configuration is touched.
+    """
     from pathlib import Path
 
+    from infinimem.errors import BadInput
     from infinimem.store.layout import create_library
 
+    if commit and not git:
+        raise BadInput("--commit goes with --git: infinimem init --git --commit")
     root = Path(folder or request_of(ctx).library or ".").expanduser().absolute()
     made = create_library(root)
+    done, waiting, trouble = set_up_git(root, commit) if git else ((), False, "")
     if wants_json(ctx):
-        emit({"library": str(root), "created": made})
+        emit({"library": str(root), "created": made, "git": list(done)})
+    else:
+        out(f"{'made a library in' if made else 'there is a library already in'} {root}")
+        for line in done:
+            out(line)
+    if trouble:
+        raise BadInput(trouble)
+    if wants_json(ctx):
         return 0
-    out(f"{'made a library in' if made else 'there is a library already in'} {root}")
     from shlex import quote
 
     there = "" if root == Path.cwd() else f"-L {quote(folder or str(root))} "
-    say(f"next: infinimem {there}write 'something to remember'")
+    if waiting and not commit:
+        say(f"next: git -C {quote(str(root))} add . && git -C {quote(str(root))} commit -m 'memory'")
+    else:
+        say(f"next: infinimem {there}write 'something to remember'")
     return 0
+
+
+def set_up_git(root: Path, commit: bool) -> tuple[tuple[str, ...], bool, str]:
+    """What `--git` did, whether something waits to be committed, and what stood in the way of `--commit`."""
+    from infinimem.git.setup import set_up, switch_commits_on
+
+    found = set_up(root)
+    trouble = switch_commits_on(root) if commit else ""
+    return found.done or ("git merges it by entry already",), found.waiting, trouble
 
 
 @app.command(epilog=examples("infinimem check", "infinimem check --fix"))

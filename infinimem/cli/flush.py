@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -219,6 +218,8 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "diff": report.diff,
         "planner": report.planner,
         "failures": list(report.failures),
+        "commit": report.commit,
+        "uncommitted": report.uncommitted,
         "usage": usage_values(report.usage),
         "seconds": round(report.seconds, 3),
     }
@@ -236,6 +237,8 @@ def print_report(report: Report) -> None:
     if not report.flushed:
         say(nothing_done(report))
         return
+    from infinimem.consolidate.story import stories
+
     done = [outcome.step for outcome in report.outcomes if outcome.status == "executed"]
     lines = stories(done, report.removed)
     if report.seqs:
@@ -261,6 +264,8 @@ def nothing_done(report: Report) -> str:
 
 def print_lines(report: Report, lines: list[str]) -> None:
     """The topics that changed, then the steps worth telling."""
+    from infinimem.consolidate.story import gains
+
     gained = gains(report)
     rows = []
     for topic in (*report.created, *report.changed, *report.removed):
@@ -285,53 +290,8 @@ def print_changes(rows: list[tuple[str, str, str]]) -> None:
         out(f"  {paint(topic, 'cyan')}  {words}".rstrip())
 
 
-def gains(report: Report) -> dict[str, int]:
-    """How many new entries each topic got, wherever splits and merges took them."""
-    from infinimem.model import Extend, Merge, Split
-
-    holds: dict[str, set[int]] = {}
-    for outcome in report.outcomes:
-        if outcome.status != "executed":
-            continue
-        match outcome.step:
-            case Extend(topic=topic, seqs=seqs):
-                holds.setdefault(topic, set()).update(seqs)
-            case Split(topic=topic, parts=parts):
-                new = holds.pop(topic, set())
-                for part in parts:
-                    holds.setdefault(part.topic, set()).update(new.intersection(part.seqs))
-            case Merge(topics=topics, into=into):
-                moved = [holds.pop(topic, set()) for topic in topics]
-                holds[into] = set().union(*moved)
-    return {topic: len(seqs) for topic, seqs in holds.items()}
-
-
-def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
-    """The steps in words, retirements last; extending and creating show in the list of topics."""
-    from infinimem.model import Join, Merge, Retire, Split
-    from infinimem.text.signature import render_seqs
-
-    lines: list[str] = []
-    gone: dict[tuple[str, int], list[int]] = {}
-    for step in steps:
-        match step:
-            case Split(topic=topic, parts=parts):
-                lines.append(f"split {topic} into {', '.join(part.topic for part in parts)}")
-            case Merge(topics=topics, into=into):
-                merged = [topic for topic in topics if topic in removed]  # not what this very run had made
-                lines += [f"merged {', '.join(merged)} into {into}"] if merged else []
-            case Retire(seq=seq, by=by, why=why):
-                gone.setdefault((why, by), []).append(seq)
-            case Join(seqs=seqs):
-                lines.append(f"joined {render_seqs(seqs)}")
-    for (reason, successor), retired in gone.items():
-        link = f" {'of' if reason == 'duplicate' else 'by'} {successor}" if successor else ""
-        lines.append(f"retired {render_seqs(sorted(retired))}: {reason}{link}")
-    return lines
-
-
 def say_skipped(report: Report) -> None:
-    """What was refused or had gone stale, each with its reason."""
+    """What was refused or had gone stale, each with its reason; and what became of the commit."""
     from infinimem.model import Summarise
 
     for line in report.settled:
@@ -343,6 +303,10 @@ def say_skipped(report: Report) -> None:
     if report.failures:
         kept = "what it could not plan stays in CURRENT" if report.left else "the rest was planned without it"
         say(f"the model failed; {kept}, nothing is lost")
+    if report.commit:
+        say(f"committed {report.commit}")
+    if report.uncommitted:
+        say(on_one_line(report.uncommitted))
     for outcome in report.skipped:
         step = "" if isinstance(outcome.step, Summarise) else f"{named(outcome.step)}: "
         say(f"skipped: {step}{on_one_line(outcome.why)}")

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 class Request:
     """The options that every command has. Plain, because making a dataclass costs `write` a millisecond."""
 
-    __slots__ = ("as_json", "debug", "library")
+    __slots__ = ("as_json", "debug", "library", "root")
 
     def __init__(self, library: str = "", as_json: bool = False, debug: bool = False) -> None:
         self.library = library
         self.as_json = as_json
         self.debug = debug
+        self.root = ""
+        """The library that the command used, once it has found it."""
 
 
 def command_app() -> typer.Typer:
@@ -48,6 +50,7 @@ def open_library(ctx: typer.Context) -> Library:
     from infinimem.store.layout import find_library
 
     root, _ = find_library(request_of(ctx).library or None)
+    request_of(ctx).root = str(root)
     return Library.open(root)
 
 

@@ -127,6 +127,8 @@ def setting_schema(setting: Any) -> Schema:
             return {"type": ["string", "number"], "pattern": f"^{DURATION.pattern}$", "minimum": 0, **about}
         case "language":
             return {"enum": list(LANGUAGES), **about}
+        case "truth":
+            return {"type": "boolean", **about}
         case _:
             return {"enum": list(setting.choices), **about}
 
@@ -135,7 +137,7 @@ def output_schema(name: str) -> Schema:
     """What a command prints with `--json`."""
     match name:
         case "init":
-            return record(library=text(), created=truth())
+            return record(library=text(), created=truth(), git=rows(text(), "what --git did, in words"))
         case "write":
             return record(**written_fields())
         case "write-extract":
@@ -230,6 +232,8 @@ def report_schema() -> Schema:
         diff=text("unified diff; with dry_run only"),
         planner={"enum": ["lexical", "model"]},
         failures=rows(text(), "what the model could not do"),
+        commit=text("the git commit that keeps it; empty when none was made"),
+        uncommitted=text("why a commit that git.commit asks for was not made"),
         usage=USAGE,
         seconds=share(),
     )

@@ -106,6 +106,7 @@ def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], met
         return nothing_to_write(ctx)
     root, _ = find_library(request_of(ctx).library or None, create=True)
     made = not is_library(root)
+    request_of(ctx).root = str(root)
     try:
         if made:
             checked(entries, shared, meta)
@@ -177,6 +178,7 @@ def store_and_extract(ctx: typer.Context, entries: list[Placed], shared: dict[st
 
     root, _ = find_library(request_of(ctx).library or None, create=True)
     made = not is_library(root)
+    request_of(ctx).root = str(root)
     if not is_configured(load_settings(None if made else root)):
         raise BadInput(NO_MODEL_TO_EXTRACT)
     if not entries:

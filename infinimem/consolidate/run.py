@@ -108,6 +108,8 @@ class Report:
     failures: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     settled: tuple[str, ...] = ()
+    commit: str = ""
+    uncommitted: str = ""
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:
@@ -116,10 +118,11 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0; 4 when the model failed at a step (`failures`); 5 when something was skipped or stayed (`notes`)."""
+        """0; 4 when the model failed at a step (`failures`); 5 when something was skipped, stayed (`notes`) or
+        could not be committed."""
         if self.failures:
             return 4
-        return 5 if self.skipped or self.notes else 0
+        return 5 if self.skipped or self.notes or self.uncommitted else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from infinimem.errors import NeedsAttention, Unreadable
 from infinimem.git.driver import merge_three
 from infinimem.git.renumber import renumber_line, with_new_seqs
-from infinimem.git.run import under_way
+from infinimem.git.run import run_git, under_way
 from infinimem.git.sides import (
     Merge,
     Piece,
@@ -55,6 +55,7 @@ class Desk:
     documents: dict[str, Document] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    touched: list[str] = field(default_factory=list)
 
     def put(self, document: Document, edits: Iterable[tuple[Span, tuple[str, ...]]]) -> None:
         """Change a document."""
@@ -79,30 +80,44 @@ class Desk:
 
 
 def refuse_under_way(root: Path) -> None:
-    """Raise `NeedsAttention` while git is in the middle of a merge or the like."""
+    """Raise `NeedsAttention` while git is in the middle of a rebase, or of a merge that touches memory."""
     what = under_way(root)
-    if what:
+    if not what or run_git(root, "check-ignore", "-q", ".").code == 0:
+        return
+    untouched = run_git(root, "diff", "--cached", "--quiet", "--", BUFFER, TOPICS, EVIDENCE).code == 0
+    if what == "rebase" or not untouched:
         raise NeedsAttention(
             f"git is in the middle of a {what} in {root}; finish it (git status says how), then run the command again"
         )
 
 
-def settle(root: Path, at: str) -> tuple[str, ...]:
-    """Finish what git merges have left; gives a line for each thing done, nothing where there was nothing to do.
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A line for each thing that was done, and the files that were changed."""
+
+    said: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+def settle(root: Path, at: str) -> Settled:
+    """Finish what git merges have left; empty where there was nothing to do.
 
     Does nothing while conflicts stand in the files that it would have to change: `check` names those.
     """
     head, merges = unsettled(root)
     if not head:
-        return ()
+        return Settled()
     said: list[str] = []
+    touched: dict[str, None] = {}
     with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
         for merge in merges:
             paths = changed_paths(root, merge)
             if paths and not is_settled(root, merge):
-                said += finish(root, note, at, merge, paths)
+                desk = finish(root, note, at, merge, paths)
+                said += desk.said
+                touched.update(dict.fromkeys(desk.touched))
         note_settled(root, head)
-    return tuple(said)
+    return Settled(tuple(said), tuple(touched))
 
 
 def is_settled(root: Path, merge: Merge) -> bool:
@@ -111,7 +126,7 @@ def is_settled(root: Path, merge: Merge) -> bool:
     return any(mark in path.read_bytes() for path in evidence_files(root))
 
 
-def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> list[str]:
+def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> Desk:
     """Finish one merge: renumber, bring every entry to one place, complete evidence. One transaction."""
     sides = [read_side(root, commit, paths) for commit in (merge.base, merge.ours, merge.theirs)]
     base, ours, theirs = sides
@@ -121,7 +136,7 @@ def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> li
     keeps, yields = (ours, theirs) if ours_keeps else (theirs, ours)
     desk = read_desk(root, at, {path for side in sides for path in side.documents})
     if any(document.blocking for path, document in desk.documents.items() if not path.startswith(f"{TOPICS}/")):
-        return []
+        return desk
     moving = moving_seqs(clashes, base, keeps, yields)
     numbers = new_numbers(desk, moving, sides, yields, next_seq(root, note))
     if numbers:
@@ -139,7 +154,7 @@ def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> li
     if is_untouched(root, merge):
         bring_back(desk, base, keeps, yields, records)
     commit(desk, note, merge, max([next_seq(root, note), *(new + 1 for new in numbers.values())]))
-    return desk.said
+    return desk
 
 
 # numbers
@@ -642,6 +657,7 @@ def commit(desk: Desk, note: int, merge: Merge, following: int) -> None:
     if changes or appends:
         transaction.commit(desk.root, changes, appends, None)
         note_state(desk.root, note, following)
+        desk.touched += [change.path for change in changes if change.path != LOG]
 
 
 def recounted(document: Document) -> Document:

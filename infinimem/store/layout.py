@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from infinimem.errors import BadInput, NoLibrary, StorageFailed
@@ -30,6 +31,7 @@ INDEX = f"{STATE}/index"
 
 MARKER = "format: 1\n"
 BUFFER_HEAD = b"# CURRENT\n\n"
+IGNORE_ALL = b"*\n"
 FORMAT = re.compile(r"^\ufeff?format:[ \t]*(\S+)", re.MULTILINE)
 
 
@@ -93,10 +95,20 @@ def create_library(root: Path) -> bool:
             write_once(root / SETTINGS, MARKER.encode())
             if not is_library(root):  # a file that was there before, not one that another process has just made
                 mark_settings(root / SETTINGS)
-        write_once(root / STATE / ".gitignore", b"*\n")
+        write_once(root / STATE / ".gitignore", IGNORE_ALL)
     except OSError as error:
         raise StorageFailed(f"cannot make a library in {root}: {error.strerror}; choose another folder") from error
     return made
+
+
+def hide_state(root: Path) -> None:
+    """Have git ignore our derived files in a library that came as a clone: what is ignored is not cloned either."""
+    folder = root / STATE
+    if (folder / ".gitignore").exists() or folder.is_symlink():
+        return
+    with suppress(OSError):  # a library that can only be read has nothing to hide
+        make_folder(folder)
+        write_once(folder / ".gitignore", IGNORE_ALL)
 
 
 def mark_settings(settings: Path) -> None:

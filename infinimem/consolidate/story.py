@@ -1,0 +1,49 @@
+"""What a run did, in words: for its report and for the commit that keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from infinimem.consolidate.run import Report
+from infinimem.model import Extend, Join, Merge, Retire, Split, Step
+from infinimem.text.signature import render_seqs
+
+
+def gains(report: Report) -> dict[str, int]:
+    """How many new entries each topic got, wherever splits and merges took them."""
+    holds: dict[str, set[int]] = {}
+    for outcome in report.outcomes:
+        if outcome.status != "executed":
+            continue
+        match outcome.step:
+            case Extend(topic=topic, seqs=seqs):
+                holds.setdefault(topic, set()).update(seqs)
+            case Split(topic=topic, parts=parts):
+                new = holds.pop(topic, set())
+                for part in parts:
+                    holds.setdefault(part.topic, set()).update(new.intersection(part.seqs))
+            case Merge(topics=topics, into=into):
+                moved = [holds.pop(topic, set()) for topic in topics]
+                holds[into] = set().union(*moved)
+    return {topic: len(seqs) for topic, seqs in holds.items()}
+
+
+def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
+    """The steps in words, retirements last; extending and creating show in the list of topics."""
+    lines: list[str] = []
+    gone: dict[tuple[str, int], list[int]] = {}
+    for step in steps:
+        match step:
+            case Split(topic=topic, parts=parts):
+                lines.append(f"split {topic} into {', '.join(part.topic for part in parts)}")
+            case Merge(topics=topics, into=into):
+                merged = [topic for topic in topics if topic in removed]  # not what this very run had made
+                lines += [f"merged {', '.join(merged)} into {into}"] if merged else []
+            case Retire(seq=seq, by=by, why=why):
+                gone.setdefault((why, by), []).append(seq)
+            case Join(seqs=seqs):
+                lines.append(f"joined {render_seqs(seqs)}")
+    for (reason, successor), retired in gone.items():
+        link = f" {'of' if reason == 'duplicate' else 'by'} {successor}" if successor else ""
+        lines.append(f"retired {render_seqs(sorted(retired))}: {reason}{link}")
+    return lines
