@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 from infinimem import Library
 from infinimem.text.words import analyse
@@ -14,6 +17,15 @@ from tests.conftest import NIGHTLY
 from tests.faults.test_writers import assert_written_once
 
 THREADS = 8
+
+
+@pytest.fixture(autouse=True)
+def often() -> Iterator[None]:
+    """Threads take turns after 10 microseconds: with an index that they share, what follows fails within seconds."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
 
 
 def together(work: Callable[[int], object], threads: int = THREADS) -> list[object]:
