@@ -140,7 +140,8 @@ class MemoryTool:
                     f"Invalid `insert_line` parameter: {line}. It should be within the range [0, {len(lines)}]."
                 )
             lines.insert(line, text.rstrip("\n"))
-            return "\n".join(lines) + "\n"
+            new = "\n".join(lines)
+            return new if new.endswith("\n") else f"{new}\n"
 
         self._change(path, change)
         return f"The file {path} has been edited."
