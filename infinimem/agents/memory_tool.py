@@ -9,7 +9,7 @@
         refused = ToolError
 
     memory = Memory(Library.open("memory", create=True))
-    Anthropic().beta.messages.run_tools(model=…, messages=…, tools=[memory])
+    Anthropic().beta.messages.tool_runner(model=…, messages=…, tools=[memory])
 
 The package `anthropic` is not imported here. The texts are those of Anthropic's own implementation. A file is shown
 without front matter and signatures; `- ` bullets written into it become entries, a changed one replaces the one it was,

@@ -209,9 +209,10 @@ def entry_values(unit: Unit, longest: int) -> dict[str, Any]:
     retired = f"{unit.retired} by #{by}" if unit.retired and by not in ("", "0") else unit.retired
     values = {
         "place": cited(unit),
+        "under": flat(" > ".join(unit.headings), 200),
         "seq": render_seqs(unit.seqs),
         "time": unit.time,
-        "observed": unit.observed,
+        "noted": "" if unit.time else unit.observed[:10],
         "source": unit.source,
         "retired": retired,
         "text": text,

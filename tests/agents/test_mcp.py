@@ -156,9 +156,9 @@ def test_values_and_text_say_the_same(library: Library) -> None:
     [entry] = found.values["entries"]
     assert entry == {
         "place": f"maya-work:{library.search('Nordlys')[0].line}",
+        "under": "Maya-Work > Employers",
         "seq": "5",
         "time": "2026-05-01",
-        "observed": "2026-05-02T08:00:00Z",
         "source": "user",
         "text": "Maya joined Nordlys.",
     }
