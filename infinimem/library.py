@@ -17,6 +17,8 @@ from infinimem.store.layout import SETTINGS, create_library, hide_state, is_libr
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
 if TYPE_CHECKING:
+    import threading
+
     from infinimem.ask import Answer, Round
     from infinimem.check import Finding
     from infinimem.config import Settings
@@ -52,13 +54,17 @@ def utc_now() -> datetime:
 
 
 class Library:
-    """A memory folder. Open one with `Library.open`; all methods may be used by many processes at once."""
+    """A memory folder. Open one with `Library.open`.
+
+    All methods may be used by many processes at once, and by many threads on one object: each thread has an index
+    of its own over the same files. From async code, call them with `asyncio.to_thread`.
+    """
 
     def __init__(self, root: Path, clock: Callable[[], datetime] = utc_now, model: Model | None = None) -> None:
         self.root = root
         self.clock = clock
         self._model = model
-        self._index: Index | None = None
+        self._indexes: threading.local | None = None
         self._settings: Settings | None = None
 
     @classmethod
@@ -90,8 +96,8 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Let go of the index."""
-        self._index = None
+        """Let go of every thread's index; a method called later opens a new one."""
+        self._indexes = None
 
     @property
     def settings(self) -> Settings:
@@ -325,12 +331,20 @@ class Library:
             raise BadInput("no model is configured; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY")
         return Thinker(model, context)
 
-    def plan_template(self) -> str:
-        """The task of planning the next flush, as a prompt: answer it and give the answer to `flush(plan=…)`."""
-        from infinimem.consolidate.template import plan_template
+    def plan_template(self, *, most_tokens: int = 0, filter: Filter = Filter()) -> str:
+        """The task of planning the next flush, as a prompt: answer it and give the answer to `flush(plan=…)`.
 
-        rows = [(row.topic, row.tokens, row.summary) for row in self.catalog() if not row.guest]
-        return plan_template(self.root, self._finder(), rows, self.settings)
+        With `most_tokens` only CURRENT's first entries, about as many tokens of them; what does not pass the filter is
+        not shown. The plan is for what is shown: the rest waits.
+        """
+        from infinimem.consolidate.template import plan_template
+        from infinimem.readers.memory import catalog, open_memory
+
+        finder = self._finder()
+        memory = open_memory(self.root, finder.index, filter, self.settings.text("language"))
+        rows = [(row.topic, row.tokens, row.summary) for row in catalog(memory) if not row.guest]
+        passes = None if filter == Filter() else lambda units: finder.index.passing(units, filter)
+        return plan_template(self.root, finder, rows, self.settings, most_tokens, passes)
 
     def undo(self, *, dry_run: bool = False) -> Report:
         """Revert the last flush (or split or merge by hand) as one transaction."""
@@ -524,11 +538,19 @@ class Library:
         return [*findings, *([Finding(Problem(".", 0, why_not, blocking=False, code="uncommitted"))] * bool(why_not))]
 
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
-        """The index, brought up to date with the files; `progress` is told how many of them are read."""
+        """This thread's index, brought up to date with the files; `progress` is told how many of them are read.
+
+        An `Index` belongs to the thread that asked for it: no other may use it.
+        """
         from infinimem.indexing import fresh_index
 
-        self._index = fresh_index(self.root, self._index, self.settings.text("language"), progress)
-        return self._index
+        mine = self._indexes
+        if mine is None:
+            import threading  # here, because importing it costs `write` two milliseconds
+
+            mine = self._indexes = threading.local()
+        mine.index = fresh_index(self.root, getattr(mine, "index", None), self.settings.text("language"), progress)
+        return mine.index  # type: ignore[no-any-return]
 
     def _finder(self) -> Any:
         from infinimem.indexing import IndexFinder

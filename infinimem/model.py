@@ -177,7 +177,10 @@ class Unit:
 
     def get(self, key: str, default: str = "") -> str:
         """The value of the first signature field called `key`."""
-        return next((value for name, value in self.fields if name == key), default)
+        for name, value in self.fields:  # a generator takes twice as long, in the midst of every search
+            if name == key:
+                return value
+        return default
 
     @property
     def time(self) -> str:

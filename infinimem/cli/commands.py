@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "More": {
         "merge-driver": ("git", "Called by git: merge a file of a library by entry."),
+        "mcp": ("agents", "Serve memory to agents over standard input and output."),
         "config": ("about", "Every setting, its value and where it comes from."),
         "schema": ("about", "JSON schemas: plan, config, and what --json prints."),
         "demo": ("demo", "A guided run on a copy of the sample library."),

@@ -293,6 +293,7 @@ def print_changes(rows: list[tuple[str, str, str]]) -> None:
 def say_skipped(report: Report) -> None:
     """What was refused or had gone stale, each with its reason; and what became of the commit."""
     from infinimem.model import Summarise
+    from infinimem.plan.paper import named
 
     for line in report.settled:
         say(f"after a git merge: {line}")
@@ -310,15 +311,6 @@ def say_skipped(report: Report) -> None:
     for outcome in report.skipped:
         step = "" if isinstance(outcome.step, Summarise) else f"{named(outcome.step)}: "
         say(f"skipped: {step}{on_one_line(outcome.why)}")
-
-
-def named(step: Step) -> str:
-    """A step in a few words."""
-    from infinimem.plan.paper import value_of
-
-    [(kind, body)] = value_of(step).items()
-    parts = [str(body[key]) for key in ("topic", "into", "seqs", "seq") if body.get(key)]
-    return " ".join([kind, *parts])
 
 
 def print_diff(diff: str) -> None:

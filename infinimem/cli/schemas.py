@@ -33,6 +33,7 @@ ABOUT = {
     "merge-driver": "merge-driver --json: the file, and how many places of it a person has to decide",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
+    "mcp": "mcp --json: the tools that agents get",
     "demo": "demo --json: the commands that were run and what they printed",
 }
 
@@ -288,6 +289,9 @@ def view_schema(name: str) -> Schema:
             return record(library=text(), user_config=text(), settings=rows(row))
         case "schema":
             return rows(record(name=text(), about=text()))
+        case "mcp":
+            schema = {"type": "object", "description": "a JSON schema"}
+            return rows(record(name=text(), description=text(), parameters=schema, returns=schema, only_reads=truth()))
         case _:
             step = record(command=text(), exit_code=number(), output=text("both streams"))
             return record(library=text("the copy"), steps=rows(step))

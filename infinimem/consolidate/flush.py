@@ -19,7 +19,7 @@ from infinimem.config import Settings
 from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable, sign_buffer
 from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
-from infinimem.consolidate.passes import carry_out, place_unmentioned, plan_lexically
+from infinimem.consolidate.passes import carry_out, mentioned, place_unmentioned, plan_lexically
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
 from infinimem.model import Step, Usage
 from infinimem.plan import lexical
@@ -76,6 +76,7 @@ def flush(
         buffer = read_buffer(root, document, index)
         if plan is not None:
             refuse_other_buffer(plan, buffer)
+            buffer = part_planned(buffer, plan)
         if not buffer.entries and not buffer.again and plan is None:
             left = seqs_of(document.entries)
             return Report(reason="" if left else "CURRENT is empty", left=left, notes=buffer.notes)
@@ -102,6 +103,16 @@ def flush(
             report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
             thinker.failures, thinker.usage = [], Usage()
         return replace(report, reason=reason, more=more, seconds=clock_time.monotonic() - started)
+
+
+def part_planned(buffer: Buffer, plan: Plan) -> Buffer:
+    """The entries that a plan was made for or names: those written since wait for the next one."""
+    if not plan.seqs:
+        return buffer
+    planned = {*plan.seqs, *mentioned(plan.steps)}
+    return replace(
+        buffer, entries={seq: entry for seq, entry in buffer.entries.items() if planned.intersection(entry.seqs)}
+    )
 
 
 def run_steps(

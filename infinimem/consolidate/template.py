@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from infinimem.config import Settings
@@ -14,8 +14,9 @@ from infinimem.llm.prompts import fill, load_prompt
 from infinimem.model import CURRENT, Entry, Unit, path_of
 from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_file
-from infinimem.text.document import entry_lines
+from infinimem.text.document import entry_lines, units
 from infinimem.text.signature import render_seqs
+from infinimem.text.tokens import estimate
 
 LIKE_EACH = 3
 """Topics that are shown for the sake of one new entry, where there are too many to show all."""
@@ -28,20 +29,38 @@ TopicRow = tuple[str, int, str]
 """A topic's id, tokens and summary."""
 
 
-def plan_template(root: Path, index: Finder, rows: Sequence[TopicRow], settings: Settings) -> str:
+def plan_template(
+    root: Path,
+    index: Finder,
+    rows: Sequence[TopicRow],
+    settings: Settings,
+    most_tokens: int = 0,
+    passes: Callable[[Sequence[Unit]], list[Unit]] | None = None,
+) -> str:
     """What a person or an agent needs to write a plan for CURRENT; the answer goes to `flush --plan`.
 
     The task, the topics that the new entries may belong to, these entries, and for each the older ones that it may
-    replace, wherever they stand.
+    replace, wherever they stand. With `most_tokens` (0 = all) the first entries only; with `passes`, only what it lets
+    through, and no heading, which might say more.
     """
-    entries = read_file(root, BUFFER).document.entries
+    document = read_file(root, BUFFER).document
+    entries: Sequence[Entry] = document.entries
+    if passes is not None:
+        seen = {unit.seqs for unit in passes(units(document))}
+        entries = tuple(entry for entry in entries if entry.seqs in seen)
+    entries = first_of(entries, most_tokens)
     shown = topics_like(entries, rows, index)
     older, pairs = older_shown(entries, index, settings.text("language"))
+    if passes is not None:
+        older = passes(older)
+        named = {seq for unit in older for seq in unit.seqs} | {seq for entry in entries for seq in entry.seqs}
+        pairs = [(seq, [old for old in olds if old in named]) for seq, olds in pairs]
+        pairs = [(seq, olds) for seq, olds in pairs if olds]
     values = {
         "seqs": render_seqs(seqs_of(entries)),
         "gate": f"{settings.number('gate.supersede'):g}",
         "shortlist": shortlist(len(shown), len(rows)),
-        "topics": data([topic_line(root, row) for row in shown]) if rows else "(none yet)",
+        "topics": data([topic_line(root, row, bare=passes is not None) for row in shown]) if rows else "(none yet)",
         "entries": data(
             "".join("".join(entry_lines(one.signature, one.text)) for one in entries).rstrip("\n").split("\n")
         ),
@@ -49,6 +68,16 @@ def plan_template(root: Path, index: Finder, rows: Sequence[TopicRow], settings:
         "pairs": "\n".join(f"{seq}: {', '.join(map(str, olds))}" for seq, olds in pairs) or "(none)",
     }
     return fill(load_prompt("plan"), values)
+
+
+def first_of(entries: Sequence[Entry], most_tokens: int) -> Sequence[Entry]:
+    """The first entries, as far as a number of tokens goes (0 = all); one at least."""
+    used = 0
+    for at, entry in enumerate(entries):
+        used += estimate("".join(entry_lines(entry.signature, entry.text)))
+        if most_tokens and at and used > most_tokens:
+            return entries[:at]
+    return entries
 
 
 def topics_like(entries: Sequence[Entry], rows: Sequence[TopicRow], index: Finder) -> list[TopicRow]:
@@ -71,10 +100,10 @@ def shortlist(shown: int, count: int) -> str:
     return f"\nThe {shown} of {count:,} that are most like the new entries. To find others: `infinimem catalog WORD`.\n"
 
 
-def topic_line(root: Path, row: TopicRow) -> str:
-    """A topic as a planner sees it: `id · tokens · summary (headings)`."""
+def topic_line(root: Path, row: TopicRow, *, bare: bool = False) -> str:
+    """A topic as a planner sees it: `id · tokens · summary (headings)`; without headings if it is to be bare."""
     topic, tokens, summary = row
-    blocks = read_file(root, path_of(topic)).document.blocks
+    blocks = () if bare else read_file(root, path_of(topic)).document.blocks
     headings = list(dict.fromkeys(block.headings[-1] for block in blocks if block.level > 1))
     named = f" ({'; '.join(headings[:HEADINGS])}{'; …' if len(headings) > HEADINGS else ''})" if headings else ""
     return f"{topic} · {tokens} · {' '.join(summary.split())}{named}"

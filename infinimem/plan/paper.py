@@ -114,6 +114,13 @@ def value_of(step: Step) -> dict[str, Any]:
             return {"summarise": {"topic": topic, "text": text, **conf}}
 
 
+def named(step: Step) -> str:
+    """A step in a few words."""
+    [(kind, body)] = value_of(step).items()
+    parts = [str(body[key]) for key in ("topic", "into", "seqs", "seq") if body.get(key)]
+    return " ".join([kind, *parts])
+
+
 def render_plan(plan: Plan) -> str:
     """The plan as a YAML document that a person can read and edit."""
     import yaml

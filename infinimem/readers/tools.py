@@ -52,8 +52,10 @@ RESULT = 700
 """Tokens of one observation."""
 BEST_FIRST = 8
 """Entries that one search shows, best first."""
+BREADTH = 33
+"""Entries that a search ranks; as many as the index gathers candidates for anyway."""
 DEPTH = 60
-"""Entries that a search ranks."""
+"""Entries that it ranks where those were shown already."""
 ROWS = 15
 """Documents that one page of the catalogue shows."""
 MOST_MATCHES = 2_000
@@ -212,12 +214,14 @@ def run_search(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room:
     start = max(1, number_in(arguments, "start", 1))
     if whole:
         return all_entries(memory, query, filter, shown, start, room)
-    hits = [hit.unit for hit in memory.index.search(query, DEPTH, filter)]
+    hits, ranks = ranked(memory, query, filter, shown, start, BREADTH)
+    deep = len(ranks) < BEST_FIRST and len(hits) == BREADTH
+    if deep:
+        hits, ranks = ranked(memory, query, filter, shown, start, DEPTH)
     if not hits:
         return Observation(f"no entry shares a word with {short(query)}; try other words.", brief="nothing")
     if start > len(hits):
         raise Fault(f"there are {len(hits)}; start is 1 to {len(hits)}")
-    ranks = [at for at in range(start - 1, len(hits)) if place_of(hits[at]) not in shown.units][:BEST_FIRST]
     if not ranks:
         return Observation(f"all {len(hits)} are shown above already; try other words.", brief="all shown already")
     lines, fitted = lines_of(memory, [hits[at] for at in ranks], room)
@@ -226,9 +230,18 @@ def run_search(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room:
     known = [hits[at] for at in range(start - 1, after) if at not in ranks]
     if known:
         lines.append(f"as good, and shown above already: {named(known)}")
-    total = f"{len(hits)} or more" if len(hits) >= DEPTH else str(len(hits))
+    total = f"{len(hits)} or more" if len(hits) >= (DEPTH if deep else BREADTH) else str(len(hits))
     head = f"{len(seen)} of {total}, best first{goes_on(after + 1, len(hits))}:"
     return Observation(f"{head}\n{fenced(lines)}", seen, brief=f"{len(seen)} of {total}")
+
+
+def ranked(
+    memory: Memory, query: str, filter: Filter, shown: Shown, start: int, most: int
+) -> tuple[list[Unit], list[int]]:
+    """The entries best first, and the ranks from `start` on of the first few that were not shown yet."""
+    hits = [hit.unit for hit in memory.index.search(query, most, filter)]
+    fresh = (at for at in range(start - 1, len(hits)) if place_of(hits[at]) not in shown.units)
+    return hits, list(itertools.islice(fresh, BEST_FIRST))
 
 
 def all_entries(memory: Memory, query: str, filter: Filter, shown: Shown, start: int, room: int) -> Observation:
@@ -487,7 +500,7 @@ def rows_like(memory: Memory, query: str, rows: Sequence[CatalogRow]) -> list[Ca
     """The documents that share words with a text, best first."""
     by_topic = {row.topic: row for row in rows}
     found = dict.fromkeys(match.topic for match in memory.index.similar(query, 4 * ROWS))
-    for hit in memory.index.search(query, DEPTH, memory.filter):
+    for hit in memory.index.search(query, BREADTH, memory.filter):
         found.setdefault(hit.topic)
     return [by_topic[topic] for topic in found if topic in by_topic]
 

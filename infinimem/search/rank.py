@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from infinimem.text.words import fold, query_words
@@ -215,10 +216,12 @@ def _bonus(question: Question, candidate: Candidate, weights: Weights) -> float:
 
 def names_source(question: Question, source: str) -> bool:
     """Whether a question names who said something: `Maya` is enough for `Maya Lindqvist`."""
-    if not source or ":" in source:
-        return False
-    words = _WORD.findall(fold(source))
-    return any(len(word) > 1 and word not in ROLES and word in question.names for word in words)
+    return bool(source) and ":" not in source and not question.names.isdisjoint(_names_in(source))
+
+
+@lru_cache(4096)
+def _names_in(source: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(fold(source)) if len(word) > 1 and word not in ROLES)
 
 
 def _count(terms: Sequence[str], wanted: frozenset[str]) -> dict[str, float]:

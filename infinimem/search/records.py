@@ -93,7 +93,7 @@ def restore(words: str, above: str, stored: bytes) -> Record:
         text,
         tuple(seqs),
         tuple(headings),
-        tuple((name, value) for name, value in fields),
+        tuple(map(tuple, fields)),
         retired,
     )
     own, _, signature = words.partition("\n")
@@ -182,6 +182,7 @@ def _was_known(unit: Unit, moment: int) -> bool:
     return ended is not None and ended[0] > moment
 
 
+@lru_cache(4096)
 @lru_cache(4096)
 def _minute(moment: str) -> int:
     """Minutes on a scale that is even enough to tell an hour from a day; -1 if unknown."""

@@ -9,6 +9,7 @@ No term holds white space, so terms joined by spaces survive a tokeniser that sp
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
@@ -20,7 +21,7 @@ _LONGEST_REMEMBERED = 40  # characters: longer ones are URLs and unspaced text, 
 _LONGEST_TERM = 80
 
 _memories: dict[str, dict[str, tuple[str, ...]]] = {}
-_stemmers: dict[str, Callable[[str], str]] = {}
+_stemmers = threading.local()  # a Stemmer is for one thread alone
 
 
 def analyse(text: str, language: str = "english") -> list[str]:
@@ -261,13 +262,13 @@ def _tongue(word: str, language: str) -> str:
 
 
 def _stem(word: str, tongue: str) -> str:
-    stemmer = _stemmers.get(tongue)
+    stemmer: Callable[[str], str] | None = _stemmers.__dict__.get(tongue)
     if stemmer is None:
         import Stemmer
 
         known = tongue in Stemmer.algorithms()
         stemmer = Stemmer.Stemmer(tongue).stemWord if known else str
-        _stemmers[tongue] = stemmer
+        _stemmers.__dict__[tongue] = stemmer
     return stemmer(word)
 
 

@@ -241,6 +241,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("stats-cost", ("stats", "--cost")),
     ("settings", ("config",)),
     ("schema", ("schema",)),
+    ("mcp", ("mcp",)),
     ("flush", ("flush", "--if-due", "--dry-run")),
     ("flush-estimate", ("flush", "--estimate")),
     ("flush", ("flush",)),

@@ -1,0 +1,168 @@
+"""How soon an agent gets its first answer over MCP, what each call takes, and what threads of one process bring.
+
+    python benchmarks/agents.py [--entries 10000] [--runs 5]
+
+The SDK's own client and the real process; the library as in benchmarks/speed.py, its index on disk, with a buffer that
+is due. Wall-clock seconds, median of the runs: on a busy machine compare within one run, by ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from speed import prepare
+
+from infinimem import Library, __version__
+from infinimem.text.tokens import estimate
+
+QUERIES = ("when does the ferry leave", "boat engine", "dinner with Ines", "the roof of the house", "work meeting")
+LOADING = """
+import time
+start = time.monotonic()
+{code}
+print(time.monotonic() - start)
+"""
+
+
+def seconds_to_run(code: str, runs: int) -> float:
+    """Seconds that a piece of code takes in a fresh interpreter."""
+    command = [sys.executable, "-c", LOADING.format(code=code)]
+    return statistics.median(
+        float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(runs)
+    )
+
+
+async def first_answer(root: Path) -> tuple[float, float]:
+    """Seconds from the start of the process to the end of the handshake, and to the first answer."""
+    started = time.monotonic()
+    async with stdio_client(server_of(root)) as streams, ClientSession(*streams) as session:
+        await session.initialize()
+        greeted = time.monotonic() - started
+        await session.call_tool("search", {"query": QUERIES[0]})
+        return greeted, time.monotonic() - started
+
+
+def server_of(root: Path) -> StdioServerParameters:
+    """The real process."""
+    return StdioServerParameters(command=sys.executable, args=["-m", "infinimem", "-L", str(root), "mcp"])
+
+
+async def calls(root: Path, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of each kind of call, once everything is loaded; and the tokens of the definitions."""
+    taken: dict[str, list[float]] = {}
+    async with stdio_client(server_of(root)) as streams, ClientSession(*streams) as session:
+        said = await session.initialize()
+        tools = (await session.list_tools()).tools
+        sent = json.dumps([tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools])
+        told = said.instructions or ""
+        print(
+            f"definitions: {len(tools)} tools, {estimate(sent)} tokens by our estimate, {len(sent) / 4:.0f} by length"
+        )
+        print(f"instructions: {estimate(told)} tokens by our estimate, {len(told) / 4:.0f} by length")
+        for at in range(runs * 4):
+            for name, arguments in kinds(at):
+                started = time.monotonic()
+                result = await session.call_tool(name.split(" ")[0], arguments)
+                passed = time.monotonic() - started
+                assert not result.is_error, result.content
+                if at:  # the first loads what the tool needs
+                    taken.setdefault(name, []).append(passed * 1000)
+    return taken
+
+
+def kinds(at: int) -> list[tuple[str, dict[str, Any]]]:
+    """One call of every kind; no two searches in a row alike."""
+    query = QUERIES[at % len(QUERIES)]
+    return [
+        ("catalog", {}),
+        ("catalog of a query", {"query": query}),
+        ("search", {"query": query}),
+        ("search all", {"query": query.split()[-1], "all": True}),
+        ("grep", {"pattern": "ferr(y|ies) to K.el"}),
+        ("grep of a frequent word", {"pattern": "[Tt]hank"}),
+        ("read", {"topic": f"{at % 100:02d}/topic-{at % 100:06d}"}),
+        ("trace", {"seq": 1 + at * 7}),
+        ("write", {"entries": [f"The ferry was late again, run {at}."]}),
+        ("search after a write", {"query": query}),
+        ("consolidate (its task)", {}),
+    ]
+
+
+def threads(root: Path, searches: int) -> None:
+    """Searches a second by one object in one thread and in several; what a thread's own index costs to open."""
+    library = Library.open(root)
+    library.search("ferry")
+
+    def some() -> None:
+        for at in range(searches):
+            library.search(QUERIES[at % len(QUERIES)], k=8)
+
+    one = seconds(some)
+    print(f"searches a second, 1 thread: {searches / one:.0f}")
+    for number in (2, 4, 8):
+        took = seconds(lambda number=number: in_threads(some, number))  # type: ignore[misc]
+        print(f"searches a second, {number} threads: {searches * number / took:.0f}")
+    opened = [seconds(lambda: in_threads(lambda: library.search("ferry"), 1)) for _ in range(9)]
+    again = [seconds(lambda: library.search("ferry")) for _ in range(9)]
+    print(
+        f"a search in a new thread {1000 * statistics.median(opened):.1f} ms, "
+        f"in one that has its index {1000 * statistics.median(again):.1f} ms"
+    )
+
+
+def in_threads(work: Callable[[], object], number: int) -> None:
+    """Some work in so many threads at once."""
+    started = [threading.Thread(target=work) for _ in range(number)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """What some work takes."""
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=5)
+    given = parser.parse_args()
+    print(
+        f"infinimem {__version__}, Python {platform.python_version()}, {platform.machine()}, {given.entries:,} entries"
+    )
+    with tempfile.TemporaryDirectory(prefix="infinimem-mcp-") as folder:
+        root = Path(folder) / "memory"
+        prepare(root, given.entries, None)
+        time.sleep(2.5)  # what is indexed within two seconds of its change is hashed at every call
+        Library.open(root).search("ferry")
+        print(f"import of the SDK alone: {seconds_to_run('import mcp.server.lowlevel', given.runs):.2f} s")
+        print(f"import of the server: {seconds_to_run('import infinimem.agents.server', given.runs):.2f} s")
+        answers = [asyncio.run(first_answer(root)) for _ in range(given.runs)]
+        print(f"handshake done after {statistics.median(greeted for greeted, _ in answers):.2f} s")
+        print(f"first answer after {statistics.median(answered for _, answered in answers):.2f} s")
+        for name, taken in asyncio.run(calls(root, given.runs)).items():
+            late = sorted(taken)[len(taken) * 9 // 10]
+            print(f"{name:26} {statistics.median(taken):6.1f} ms, 9 of 10 within {late:.1f}")
+        threads(root, 20 * given.runs)
+
+
+if __name__ == "__main__":
+    main()

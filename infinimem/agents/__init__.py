@@ -1,0 +1,1 @@
+"""For agents of others: the tools they call, the MCP server, and the memory tool of Anthropic's API."""
