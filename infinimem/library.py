@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.exchange.run import Imported
     from infinimem.grep import Match
     from infinimem.llm.meter import Metered
     from infinimem.llm.port import Model
@@ -36,7 +37,7 @@ TIME = re.compile(
     r"(?!0000)[0-9]{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01])"
     r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
 )
-ORDER = ("time", "source", "supersedes", "links", "expires")
+ORDER = ("id", "time", "source", "supersedes", "links", "expires")
 MOST_HITS = 10_000
 READERS = ("auto", "agentic", "hybrid", "summary", "bm25")
 NO_MODEL_TO_EXTRACT = (
@@ -214,6 +215,34 @@ class Library:
         found = extract(written, turns, thinker, self.settings.text("language"), progress)
         values = [entry_values(fact, turns) for fact in found.facts]
         return replace(found, seqs=tuple(self.write(values, meta=meta, key=second_key)))
+
+    # exchange
+
+    def import_(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        form: str = "",
+        branches: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Imported:
+        """Bring in what others wrote: exports, session logs, notes; only messages that are not in memory yet.
+
+        Each path is a file, a zip archive or a folder. `form` names the format where its content does not tell;
+        `branches` also brings in what an edit or a new answer took out of sight; with `dry_run` all is only read and
+        counted. Entries carry the time and the speaker of their message and an `id`, by which the next import knows
+        them. Raises `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
+        """
+        from infinimem.exchange.run import import_files, nothing
+
+        several = [paths] if isinstance(paths, str | Path) else list(paths)
+        require(bool(several), "import takes the path of a file or a folder")
+        observed = self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        places = [Path(path).expanduser() for path in several]
+        return import_files(
+            self.root, places, observed, form=form, branches=branches, dry_run=dry_run, progress=progress or nothing
+        )
 
     # consolidate
 

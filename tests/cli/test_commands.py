@@ -235,6 +235,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ask", ("ask", "xylophone")),
     ("write", ("write", "one", "one", "The pantry needs salt.")),
     ("recover", ("recover", "42")),
+    ("import", ("import", "topics", "--from", "notes")),
     ("check", ("check",)),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),
