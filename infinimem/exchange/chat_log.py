@@ -79,7 +79,7 @@ def read_line(line: str) -> Line:
     match = NAME.match(rest.lstrip(MARKS))
     if match is None or match["name"].strip().lower() in NO_NAMES or (stamp is None and is_sentence(match["name"])):
         return Line(stamp, "", rest)
-    return Line(stamp, match["name"].strip(MARKS + " ~"), match["text"])
+    return Line(stamp, match["name"].strip(MARKS + " ~\u202f\xa0"), match["text"])
 
 
 def is_sentence(name: str) -> bool:

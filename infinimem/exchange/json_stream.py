@@ -77,7 +77,8 @@ class JsonStream:
                 raise Broken(error.msg.lower(), self._byte_of(error.pos)) from error
             except RecursionError as error:
                 raise Broken("nested too deep", self.byte) from error
-            if end == len(self._text) and self._text[end - 1] not in '"]}' and self._longer():
+            # `1.` and `1.5e+` at the window's edge read as 1 and 1.5
+            if end > len(self._text) - 3 and self._text[end - 1] not in '"]}' and self._longer():
                 continue
             self._at = end
             return value
@@ -106,6 +107,8 @@ class JsonStream:
                 if on_fault is None:
                     raise
                 on_fault(number, error)
+                if self._fault is not None:
+                    self._at = min(self._at + 1, len(self._text))
                 if alike is None or not self._skip_to(alike):
                     return
             number += 1
@@ -136,8 +139,7 @@ class JsonStream:
             self._take(",")
 
     def _skip_to(self, pattern: re.Pattern[str]) -> bool:
-        """Go on to where a pattern next matches, behind where we stand; False when it never does."""
-        self._at = min(self._at + 1, len(self._text))
+        """Go on to where a pattern next matches; False when it never does."""
         while True:
             match = pattern.search(self._text, self._at)
             if match and (match.end() < len(self._text) or self._over):

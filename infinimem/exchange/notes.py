@@ -14,7 +14,7 @@ from infinimem.model import Document
 from infinimem.text.document import parse, read_heading
 from infinimem.text.lines import OpenFences, closing_fence, is_blank, strip_ending
 
-ITEM = re.compile(r"[-*+][ \t]+|[0-9]{1,9}[.)][ \t]+")
+ITEM = re.compile(r"[-*+](?:[ \t]+|$)|[0-9]{1,9}[.)][ \t]+")
 TAG = re.compile(r"(?:^|(?<=\s))#([^\s#,;.:!?()\[\]{}\"'`]*[^\s#,;.:!?()\[\]{}\"'`\d][^\s#,;.:!?()\[\]{}\"'`]*)")
 JOURNAL = re.compile(r"([0-9]{4})[-_]([0-9]{2})[-_]([0-9]{2})(?![0-9])")
 DATES = ("date", "created", "created_at", "day", "updated")

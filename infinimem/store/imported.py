@@ -6,12 +6,14 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from infinimem.errors import StorageFailed
 from infinimem.store.buffer import FIELD, Draft, evidence_files, hold, store
-from infinimem.store.layout import BUFFER
+from infinimem.store.layout import BUFFER, STATE
 
 PIECE = 4 << 20
 LENGTH = 13
@@ -31,7 +33,7 @@ class KnownIds:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._known: set[int] = set()
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._read: dict[Path, tuple[int, int]] = {}
 
     def __contains__(self, one: str) -> bool:
         return number_of(one) in self._known
@@ -41,30 +43,56 @@ class KnownIds:
         self._known.update(map(number_of, ids))
 
     def refresh(self) -> None:
-        """Read what has come to CURRENT and evidence since the last time."""
+        """Read what has come to CURRENT and evidence since the last time; takes the lock for a moment.
+
+        What is read is what whole appends left: half of one, which the next command cuts off, makes nothing known.
+        """
+        if not (self.root / STATE).is_dir():
+            return
+        try:
+            with hold(self.root):
+                seen = self.sight()
+        except StorageFailed:  # a read-only library is read as it is
+            seen = self.sight()
+        self.read(seen)
+
+    def sight(self) -> dict[Path, tuple[int, int]]:
+        """Which files there are, each with its inode and size. Call it under the lock."""
+        found: dict[Path, tuple[int, int]] = {}
         for path in (self.root / BUFFER, *evidence_files(self.root)):
+            with suppress(FileNotFoundError):
+                here = path.stat()
+                found[path] = here.st_ino, here.st_size
+        return found
+
+    def read(self, seen: Mapping[Path, tuple[int, int]]) -> None:
+        """Read files as far as they went when they were seen; one that was replaced since waits for the next time."""
+        for path, (inode, size) in seen.items():
+            known, offset = self._read.get(path, (0, 0))
+            if known != inode or offset > size:
+                offset = 0
             try:
-                self._read(path)
+                with path.open("rb") as file:
+                    if os.fstat(file.fileno()).st_ino == inode and self._read_piece(file, offset, size):
+                        self._read[path] = inode, size
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise StorageFailed(f"{path} cannot be read: {error.strerror}; check its permissions") from error
 
-    def _read(self, path: Path) -> None:
-        with path.open("rb") as file:
-            here = os.fstat(file.fileno())
-            inode, offset = self._seen.get(path.name, (0, 0))
-            if inode != here.st_ino or offset > here.st_size:
-                offset = 0
-            file.seek(offset)
-            rest = b""
-            while piece := file.read(PIECE):
-                rest, _, tail = (rest + piece).rpartition(b"\n")
-                self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(rest))
-                offset += len(rest) + 1 if rest else 0
-                rest = tail
-            self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(rest))
-            self._seen[path.name] = (here.st_ino, offset)
+    def _read_piece(self, file: IO[bytes], offset: int, size: int) -> bool:
+        """The ids between two places; False where the file has become shorter."""
+        file.seek(offset)
+        rest = b""
+        while offset < size:
+            piece = file.read(min(PIECE, size - offset))
+            if not piece:
+                return False
+            offset += len(piece)
+            whole, _, rest = (rest + piece).rpartition(b"\n")
+            self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(whole))
+        self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(rest))
+        return True
 
 
 def number_of(one: str) -> int:
@@ -75,7 +103,7 @@ def number_of(one: str) -> int:
 def append_new(root: Path, drafts: Sequence[tuple[str, Draft]], known: KnownIds) -> list[int]:
     """Append the entries whose ids are not in the library yet; gives their seqs. One lock, one write, one fsync."""
     with hold(root) as note:
-        known.refresh()
+        known.read(known.sight())
         fresh = [(one, draft) for one, draft in drafts if one not in known]
         seqs = store(root, note, [draft for _, draft in fresh]) if fresh else []
     known.add(one for one, _ in fresh)
