@@ -289,7 +289,10 @@ def view_schema(name: str) -> Schema:
 
 
 def imported_schema() -> Schema:
-    """What `import` prints. `messages` is the sum of added, known, skipped and problems."""
+    """What `import` prints. `messages` is the sum of added, known, skipped and problems.
+
+    With --extract there are also `extracted`, `refused`, `dates` (not taken over), `failures` and `usage`.
+    """
     counts = {"type": "object", "additionalProperties": number()}
     file = {name: number() for name in ("added", "known", "skipped", "problems")}
     return record(

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from infinimem.errors import BadInput
 from infinimem.exchange import formats
@@ -25,6 +25,10 @@ from infinimem.store.buffer import Draft
 from infinimem.store.imported import KnownIds, append_new, id_of
 from infinimem.store.layout import STATE
 from infinimem.text.signature import KEY_ALONE, render_seqs
+
+if TYPE_CHECKING:
+    from infinimem.consolidate.extract import Extracted
+    from infinimem.exchange.facts import Extracting
 
 BATCH_BYTES = 2 << 20
 BATCH_ENTRIES = 2000
@@ -56,7 +60,7 @@ class Imported:
     """What an import did. Messages in the files = `added` + `known` + the sum of `skipped` + `problems`.
 
     `ranges` are the first and last seqs of the runs that were written; `sources` who said what was added; `others` the
-    files that hold no messages of a known format.
+    files that hold no messages of a known format; `extracted` what a model took out, where one was asked.
     """
 
     files: tuple[FileRead, ...] = ()
@@ -69,6 +73,7 @@ class Imported:
     problems: tuple[Unread, ...] = ()
     others: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    extracted: Extracted | None = None
 
     @property
     def messages(self) -> int:
@@ -77,8 +82,9 @@ class Imported:
 
     @property
     def exit_code(self) -> int:
-        """0; 5 when something could not be read, 1 when there was no message at all."""
-        return 5 if self.problems else 0 if self.messages else 1
+        """0; 4 when a model failed, 5 when something could not be read or was refused, 1 when there was no message."""
+        asked = self.extracted.exit_code if self.extracted is not None else 0
+        return asked if asked == 4 else 5 if self.problems or asked else 0 if self.messages else 1
 
 
 def nothing(stage: str, done: int, total: int) -> None:
@@ -206,6 +212,7 @@ class Tally:
 
     known: KnownIds | None
     spool: Spool | None
+    keeps_all: bool = False
     conversations: int = 0
     added: int = 0
     repeated: int = 0
@@ -243,6 +250,9 @@ class Tally:
         number = int(one, 32)
         if number in self._met or (self.known is not None and one in self.known):
             self.repeated += 1
+            if self.keeps_all and self.spool is not None and number not in self._met:
+                self._met.add(number)
+                self.spool.put(one, message)
             return
         self._met.add(number)
         self.added += 1
@@ -349,45 +359,52 @@ def import_files(
     branches: bool = False,
     dry_run: bool = False,
     progress: Progress = nothing,
-    write: Callable[[Spool], Iterator[list[int]]] | None = None,
+    extracting: Extracting | None = None,
 ) -> Imported:
     """Import files into a library; with `dry_run` they are only read and counted.
 
-    `write` stores what was read in another way than by appending it; it yields the seqs. Raises `BadInput` where
-    there is nothing to read; what is wrong inside a file is listed.
+    `extracting` writes what was read and the facts that a model takes out of it. Raises `BadInput` where there is
+    nothing to read; what is wrong inside a file is listed.
     """
     chosen, others, faults = files_of(paths, form)
     known = KnownIds(root)
     known.refresh()
-    tally = Tally(known, None if dry_run else Spool(root / STATE), problems=faults)
+    tally = Tally(known, None if dry_run else Spool(root / STATE), keeps_all=extracting is not None, problems=faults)
     try:
         files = read_files(chosen, tally, branches, progress)
         ranges: list[tuple[int, int]] = []
         written = 0
         if tally.spool is not None:
-            for seqs in (write or appender(root, known, observed))(tally.spool):
+            write = (
+                extracting.writer(known, observed, progress)
+                if extracting
+                else appender(root, known, observed, progress)
+            )
+            for seqs in write(tally.spool):
                 written += len(seqs)
                 extend(ranges, seqs)
-                progress("writing", written, tally.spool.count)
         met = tally.added - written if tally.spool is not None else 0  # what another import wrote meanwhile
         return Imported(
             tuple(files), tally.added - met, tally.repeated + met, tally.conversations, tuple(ranges),
             dict(tally.sources.most_common()), dict(tally.skipped.most_common()), tuple(tally.problems),
-            tuple(others), tuple(tally.notes),
+            tuple(others), tuple(tally.notes), extracting.found if extracting else None,
         )  # fmt: skip
     finally:
         if tally.spool is not None:
             tally.spool.close()
 
 
-def appender(root: Path, known: KnownIds, observed: str) -> Callable[[Spool], Iterator[list[int]]]:
-    """Appends what was read, batch by batch; others who write come in between."""
+def appender(root: Path, known: KnownIds, observed: str, progress: Progress) -> Callable[[Spool], Iterator[list[int]]]:
+    """Appends what was read, batch by batch; others who write come in between. Yields the seqs."""
 
     def write(spool: Spool) -> Iterator[list[int]]:
+        done = 0
         for number, batch in enumerate(batches(spool, observed)):
             if number:
                 time.sleep(BREATH)
-            yield append_new(root, batch, known)
+            yield list(append_new(root, batch, known).values())
+            done += len(batch)
+            progress("writing", done, spool.count)
 
     return write
 

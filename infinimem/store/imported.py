@@ -100,11 +100,11 @@ def number_of(one: str) -> int:
     return int(one, 32)
 
 
-def append_new(root: Path, drafts: Sequence[tuple[str, Draft]], known: KnownIds) -> list[int]:
-    """Append the entries whose ids are not in the library yet; gives their seqs. One lock, one write, one fsync."""
+def append_new(root: Path, drafts: Sequence[tuple[str, Draft]], known: KnownIds) -> dict[str, int]:
+    """Append the entries whose ids are not in the library yet; gives their seqs by id. One lock, write and fsync."""
     with hold(root) as note:
         known.read(known.sight())
         fresh = [(one, draft) for one, draft in drafts if one not in known]
         seqs = store(root, note, [draft for _, draft in fresh]) if fresh else []
     known.add(one for one, _ in fresh)
-    return seqs
+    return {one: seq for (one, _), seq in zip(fresh, seqs, strict=True)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,10 +21,12 @@ from hypothesis import strategies as st
 
 from infinimem import Library
 from infinimem.cli import main
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, ModelFailed
 from infinimem.exchange.formats import FORMATS, format_of
 from infinimem.exchange.inputs import Input, file_input
 from infinimem.exchange.message import time_of
+from infinimem.llm.port import Request
+from infinimem.llm.replay import Scripted
 from infinimem.store.imported import IDENTIFIED
 from infinimem.text.document import parse
 from tests.exchange.shapes import SHAPES, Made, chatgpt_message, dumped, lines
@@ -468,3 +471,83 @@ def test_threads_may_import_into_one_library(library: Library, tmp_path: Path) -
 def test_a_file_is_opened_anew_for_each_reading(tmp_path: Path) -> None:
     source: Input = file_input(saved(tmp_path, b"abc"), "x", "x")
     assert source.head() == source.head() == b"abc"
+
+
+# Facts
+
+
+def telling(request: Request) -> str:
+    """A model that takes one fact out of each turn that names a berth."""
+    turns = re.findall(r"^\[(\d+)\] .*?(?:user|AI): (.*berth (\d+).*)$", request.messages[-1].content, re.MULTILINE)
+    rows = [
+        {"text": f"Terna has berth {berth}.", "quote": words, "turn": int(seq), "time": ""}
+        for seq, words, berth in turns
+    ]
+    return json.dumps({"entries": rows})
+
+
+def test_facts_are_taken_out_once_and_of_what_a_kill_left_without(tmp_path: Path) -> None:
+    rows = [
+        conversation(f"c{at}", f"All is paid, Terna has berth {at} now, so we sail", "Fine.", time=1_777_626_000 + at)
+        for at in range(10, 14)
+    ]
+    path = saved(tmp_path, dumped(rows))
+    calls: list[Request] = []
+
+    def dying(request: Request) -> str:
+        calls.append(request)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return telling(request)
+
+    library = Library.open(tmp_path / "memory", create=True, model=Scripted(dying))
+    with pytest.raises(KeyboardInterrupt):
+        library.import_(path, extract=True)
+    assert [text for text in texts(library) if text.endswith(".") and "berth" in text] == [
+        "Terna has berth 10.",
+        "Terna has berth 11.",
+    ]
+    asked: list[Request] = []
+
+    def noting(request: Request) -> str:
+        asked.append(request)
+        return telling(request)
+
+    library = Library.open(tmp_path / "memory", model=Scripted(noting))
+    library.flush(planner="lexical")
+    done = library.import_(path, extract=True)
+    assert done.extracted is not None
+    assert [fact.text for fact in done.extracted.facts] == ["Terna has berth 12.", "Terna has berth 13."]
+    assert len(asked) == 2
+    assert (done.added, done.known) == (2, 6)
+    again = library.import_(path, extract=True)
+    assert again.extracted is not None
+    assert not again.extracted.facts
+    assert len(asked) == 2
+    facts = [entry for entry in entries(library) if entry.signature.get("links")]
+    words = {entry.seq: entry.text for entry in entries(library)}
+    assert all(re.fullmatch(r"\d+:from(?:\+\d+:from)*", entry.signature.get("links")) for entry in facts)
+    assert any("berth 13" in words.get(int(entry.signature.get("links").split(":")[0]), "") for entry in facts)
+
+
+def test_a_model_that_fails_costs_no_word_and_is_asked_again_next_time(tmp_path: Path) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "All is paid, Terna has berth 12 now, so we sail")]))
+
+    def down(request: Request) -> str:
+        raise ModelFailed("down")
+
+    done = Library.open(tmp_path / "memory", create=True, model=Scripted(down)).import_(path, extract=True)
+    assert (done.added, done.exit_code) == (1, 4)
+    done = Library.open(tmp_path / "memory", model=Scripted(telling)).import_(path, extract=True)
+    assert (done.added, done.known, done.exit_code) == (0, 1, 0)
+    assert done.extracted is not None
+    assert [fact.text for fact in done.extracted.facts] == ["Terna has berth 12."]
+
+
+def test_without_a_model_extract_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "hello")]))
+    assert main(["-L", str(tmp_path / "memory"), "import", str(path), "--extract"]) == 2
+    assert "no model is configured" in capsys.readouterr().err
+    assert not (tmp_path / "memory").exists()
