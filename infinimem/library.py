@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.exchange.facts import Extracting
+    from infinimem.exchange.run import Imported
     from infinimem.grep import Match
     from infinimem.llm.meter import Metered
     from infinimem.llm.port import Model
@@ -38,7 +40,7 @@ TIME = re.compile(
     r"(?!0000)[0-9]{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01])"
     r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
 )
-ORDER = ("time", "source", "supersedes", "links", "expires")
+ORDER = ("id", "time", "source", "supersedes", "links", "expires")
 MOST_HITS = 10_000
 READERS = ("auto", "agentic", "hybrid", "summary", "bm25")
 NO_MODEL_TO_EXTRACT = (
@@ -222,6 +224,50 @@ class Library:
         found = extract(written, turns, thinker, self.settings.text("language"), progress)
         values = [entry_values(fact, turns) for fact in found.facts]
         return replace(found, seqs=tuple(self.write(values, meta=meta, key=second_key)))
+
+    # exchange
+
+    def import_(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        form: str = "",
+        branches: bool = False,
+        dry_run: bool = False,
+        extract: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Imported:
+        """Bring in what others wrote: exports, session logs, notes; only messages that are not in memory yet.
+
+        Each path is a file, a zip archive or a folder. `form` names the format where its content does not tell;
+        `branches` also brings in what an edit or a new answer took out of sight; with `dry_run` all is only read and
+        counted. Entries carry the time and the speaker of their message and an `id`, by which the next import knows
+        them. With `extract` a model takes facts out of everything in the files that none were taken from yet. Raises
+        `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
+        """
+        from infinimem.exchange.run import import_files, nothing
+
+        several = [paths] if isinstance(paths, str | Path) else list(paths)
+        require(bool(several), "import takes the path of a file or a folder")
+        observed = self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        places = [Path(path).expanduser() for path in several]
+        extracting = self._extracting(observed) if extract and not dry_run else None
+        return import_files(
+            self.root, places, observed, form=form, branches=branches, dry_run=dry_run, progress=progress or nothing,
+            extracting=extracting,
+        )  # fmt: skip
+
+    def _extracting(self, observed: str) -> Extracting:
+        """An import that asks a model. Raises `BadInput` where none is configured."""
+        from infinimem.consolidate.thinking import Thinker
+        from infinimem.exchange.facts import Extracting
+
+        model = self.model_for("import")
+        if model is None:
+            raise BadInput(NO_MODEL_TO_EXTRACT)
+        thinker = Thinker(model, self.settings.count("model.context"))
+        language = self.settings.text("language")
+        return Extracting(self.root, thinker, language, lambda facts: self.write(facts, observed=observed))
 
     # consolidate
 

@@ -37,6 +37,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "undo": ("flush", "Take the last flush, split or merge back."),
         "recover": ("care", "Bring back entries that an editor saved over."),
     },
+    "Exchange": {
+        "import": ("exchange", "Bring in chats, sessions and notes from elsewhere."),
+    },
     "More": {
         "merge-driver": ("git", "Called by git: merge a file of a library by entry."),
         "mcp": ("agents", "Serve memory to agents over standard input and output."),

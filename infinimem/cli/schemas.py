@@ -31,6 +31,7 @@ ABOUT = {
     "undo": "undo --json: the report, as of flush",
     "recover": "recover --json: the seqs that came back",
     "merge-driver": "merge-driver --json: the file, and how many places of it a person has to decide",
+    "import": "import --json: what came in, what did not and why",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "mcp": "mcp --json: the tools that agents get",
@@ -283,6 +284,8 @@ def view_schema(name: str) -> Schema:
                     fixable=truth(), fixed=truth(),
                 )
             )  # fmt: skip
+        case "import":
+            return imported_schema()
         case "settings":
             value = {"type": ["integer", "number", "string", "boolean"]}
             row = record(name=text(), value=value, origin=text("default, flag, $VARIABLE or file:line"), about=text())
@@ -295,6 +298,28 @@ def view_schema(name: str) -> Schema:
         case _:
             step = record(command=text(), exit_code=number(), output=text("both streams"))
             return record(library=text("the copy"), steps=rows(step))
+
+
+def imported_schema() -> Schema:
+    """What `import` prints. `messages` is the sum of added, known, skipped and problems.
+
+    With --extract there are also `extracted`, `refused`, `dates` (not taken over), `failures` and `usage`.
+    """
+    counts = {"type": "object", "additionalProperties": number()}
+    file = {name: number() for name in ("added", "known", "skipped", "problems")}
+    return record(
+        dry_run=truth(),
+        **{name: number() for name in ("messages", "added", "known", "conversations")},
+        seqs=text("of what was written: 12-15+18"),
+        sources={**counts, "description": "who said what was added"},
+        skipped={**counts, "description": "what is no part of what was said, by kind"},
+        problems=rows(record(place=text(), why=text()), "what could not be read"),
+        files=rows(record(name=text(), format=text(), **file)),
+        others=rows(text(), "files without messages of a known format"),
+        notes=rows(text(), "what was changed on the way"),
+        library=text(),
+        created=truth("whether the library was made now"),
+    )
 
 
 def figures_schema() -> Schema:

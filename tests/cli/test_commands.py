@@ -236,6 +236,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("write", ("write", "one", "one", "The pantry needs salt.")),
     ("recover", ("recover", "42")),
     ("merge-driver", ("merge-driver", "CURRENT.md", "CURRENT.md", "CURRENT.md")),
+    ("import", ("import", "topics", "--from", "notes")),
     ("check", ("check",)),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),

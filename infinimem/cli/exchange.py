@@ -1,0 +1,167 @@
+"""Bringing memory in from elsewhere: `import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infinimem.cli.request import command_app, examples, request_of, wants_json
+from infinimem.cli.show import count, paint, shown
+from infinimem.cli.talk import emit, out, say
+from infinimem.errors import BadInput
+
+if TYPE_CHECKING:
+    from infinimem.exchange.run import Imported
+
+app = command_app()
+
+MOST_PROBLEMS = 20
+"""Problems and files that are named one by one; `--json` names all."""
+
+
+@app.command(
+    "import",
+    epilog=examples(
+        "printf 'Ines: The bus is late.\\nMaya: Again?\\nInes: Again.\\n' > bus.txt; infinimem import bus.txt",
+        "infinimem import topics --from notes --dry-run",
+    ),
+)
+def import_(
+    ctx: typer.Context,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, zip archives or folders.")],
+    form: Annotated[
+        str, typer.Option("--from", metavar="FORMAT", help="The format, where the content does not tell it.")
+    ] = "",
+    branches: Annotated[
+        bool, typer.Option("--branches", help="Also what an edit or a new answer took out of sight.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and count everything; write nothing.")] = False,
+    extract: Annotated[
+        bool, typer.Option("--extract", help="Have a model also take the facts out, each linked to its source.")
+    ] = False,
+) -> int:
+    """Bring in chats, sessions and notes from elsewhere, word for word.
+
+    Formats, told by content: ChatGPT's and Claude's exports (the zip as it is), Claude Code and Codex sessions, mem0,
+    the MCP memory server, Markdown notes (Obsidian, Logseq), chat logs (WhatsApp), LoCoMo, LongMemEval, the paper's
+    own package. What was imported before is known again, so a second run adds only what is new. The exit code is 5
+    when something could not be read; each such place is listed. With --extract it is 4 when the model failed: the words
+    are there, and the same command asks about what has no facts yet.
+    """
+    from infinimem.cli.progress import progress
+    from infinimem.library import NO_MODEL_TO_EXTRACT, Library
+    from infinimem.store.layout import find_library, is_library
+
+    root, _ = find_library(request_of(ctx).library or None, create=True)
+    made = not is_library(root)
+    places = [Path(path) for path in paths]
+    if extract and not has_model(None if made else root):
+        raise BadInput(NO_MODEL_TO_EXTRACT)
+    with progress() as show:
+        if made:  # first see that there is something to read: a slip of the finger makes no library
+            done = Library(root).import_(places, form=form, branches=branches, dry_run=True, progress=show)
+        if not made or not (dry_run or done.added == 0):
+            library = Library.open(root, create=made)
+            done = library.import_(
+                places, form=form, branches=branches, dry_run=dry_run, extract=extract, progress=show
+            )
+    made = made and is_library(root)
+    if wants_json(ctx):
+        emit(imported_values(done, dry_run, root, made))
+    else:
+        report(done, dry_run)
+    if made:
+        say(f"made a new library; stored in {root}")
+    return done.exit_code
+
+
+def has_model(root: Path | None) -> bool:
+    """Whether a model is configured."""
+    from infinimem.config import load_settings
+    from infinimem.llm.connect import is_configured
+
+    return is_configured(load_settings(root))
+
+
+def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> dict[str, Any]:
+    """An import as JSON has it."""
+    from infinimem.exchange.run import seqs_text
+
+    return {
+        "dry_run": dry_run,
+        "messages": done.messages,
+        "added": done.added,
+        "known": done.known,
+        "conversations": done.conversations,
+        "seqs": seqs_text(done.ranges),
+        "sources": done.sources,
+        "skipped": done.skipped,
+        "problems": [{"place": one.place, "why": one.why} for one in done.problems],
+        "files": [
+            {
+                "name": one.name, "format": one.format, "added": one.added, "known": one.known,
+                "skipped": one.skipped, "problems": one.unread,
+            }
+            for one in done.files
+        ],
+        "others": list(done.others),
+        "notes": list(done.notes),
+        "library": str(root),
+        "created": made,
+        **facts_values(done),
+    }  # fmt: skip
+
+
+def facts_values(done: Imported) -> dict[str, Any]:
+    """What a model took out, as `write --extract` prints it; what was refused under a name of its own."""
+    from infinimem.cli.write import extracted_values
+
+    if done.extracted is None:
+        return {}
+    values = extracted_values(done.extracted)
+    return {"extracted": values["extracted"], "refused": values["skipped"], "dates": values["notes"],
+            "failures": values["failures"], "usage": values["usage"]}  # fmt: skip
+
+
+def report(done: Imported, dry_run: bool) -> None:
+    """What came in by speaker, what did not by kind; what could not be read one by one."""
+    from infinimem.exchange.run import seqs_text
+
+    kinds = list(dict.fromkeys(one.format for one in done.files))
+    where = done.files[0].name if len(done.files) == 1 else count(len(done.files), "file")
+    verb = "would import" if dry_run else "imported"
+    seqs = f" (seq {seqs_text(done.ranges)})" if done.ranges else ""
+    out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs} from {shown(where)} ({', '.join(kinds)})")
+    if done.sources:
+        out(f"  by {shown(listed(done.sources))}")
+    if done.known:
+        out(f"  {done.known:,} already in memory")
+    if done.skipped:
+        out(f"  {sum(done.skipped.values()):,} left out: {listed(done.skipped)}")
+    if done.problems:
+        out(f"  {len(done.problems):,} could not be read")
+    if done.extracted is not None:
+        refused = len(done.extracted.refused)
+        out(f"  {count(len(done.extracted.facts), 'fact')} taken out by the model, {refused:,} refused")
+        if done.extracted.failures:
+            say(shown(f"the model failed; the words are written: {' '.join(done.extracted.failures[0].split())}"))
+    for one in done.problems[:MOST_PROBLEMS]:
+        say(shown(f"{one.place}: {one.why}"))
+    for note in done.notes[:MOST_PROBLEMS]:
+        say(shown(note))
+    if done.others:
+        more = "" if len(done.others) <= 5 else f" and {len(done.others) - 5:,} more"
+        say(shown(f"no messages of a known format in {', '.join(done.others[:5])}{more}"))
+    hidden = max(0, len(done.problems) - MOST_PROBLEMS) + max(0, len(done.notes) - MOST_PROBLEMS)
+    if hidden:
+        say(f"and {hidden:,} more; all of them: the same command with --dry-run --json")
+
+
+def listed(counts: dict[str, int]) -> str:
+    """`user 12, AI 11`, most first; the small ones of many together."""
+    rows = sorted(counts.items(), key=lambda row: -row[1])
+    words = [f"{name or 'nobody named'} {number:,}" for name, number in rows[:8]]
+    rest = sum(number for _, number in rows[8:])
+    return ", ".join([*words, f"others {rest:,}"] if rest else words)

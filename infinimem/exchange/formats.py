@@ -1,0 +1,88 @@
+"""The formats that can be imported, and which of them a file has. A new one is a module and a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol
+
+from infinimem.errors import BadInput
+from infinimem.exchange.inputs import Input
+from infinimem.exchange.message import Reading
+
+Recognise = Callable[[str, str], bool]
+"""Whether a file with this name begins like a format."""
+
+
+class ReadFile(Protocol):
+    """Reads a file as messages; `branches` asks for those too that an edit took out of sight."""
+
+    def __call__(self, source: Input, *, branches: bool = False) -> Reading: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format by the name that `--from` takes; `suffixes` are those of its files. Its module has what it does."""
+
+    name: str
+    module: str
+    about: str
+    suffixes: tuple[str, ...]
+
+    @property
+    def recognises(self) -> Recognise:
+        """Whether a file begins like this format."""
+        recognise: Recognise = import_module(f"infinimem.exchange.{self.module}").recognises
+        return recognise
+
+    @property
+    def read(self) -> ReadFile:
+        """The reader."""
+        reader: ReadFile = import_module(f"infinimem.exchange.{self.module}").read
+        return reader
+
+
+LINES = (".jsonl", ".ndjson", ".json")
+TEXTS = (".txt", ".log", ".text", ".chat", "")
+FORMATS: tuple[Format, ...] = (
+    Format("mcp-memory", "mcp_memory", "the MCP reference memory server's memory.jsonl", LINES),
+    Format("codex", "codex", "Codex sessions, ~/.codex/sessions", LINES),
+    Format("claude-code", "claude_code", "Claude Code sessions, ~/.claude/projects", LINES),
+    Format("chatgpt", "chatgpt", "ChatGPT's export", (".json",)),
+    Format("claude", "claude", "Claude's export", (".json",)),
+    Format("longmemeval", "longmemeval", "LongMemEval", (".json",)),
+    Format("locomo", "locomo", "LoCoMo", (".json",)),
+    Format("mem0", "mem0", "mem0's memories", (".json",)),
+    Format("paper", "paper", "a library of the paper's own package", (".md",)),
+    Format("notes", "notes", "Markdown notes: Obsidian, Logseq", (".md", ".markdown")),
+    Format("chat", "chat_log", "chat logs as Name: text, WhatsApp's too", TEXTS),
+)
+
+
+def names() -> str:
+    """All names, for a message."""
+    return ", ".join(one.name for one in FORMATS)
+
+
+def format_named(name: str) -> Format:
+    """The format with a name. Raises `BadInput`."""
+    for one in FORMATS:
+        if one.name == name:
+            return one
+    raise BadInput(f"there is no format {name!r}; there are {names()}")
+
+
+def format_of(source: Input) -> Format | None:
+    """The format that a file has by its content; None for one that is not known."""
+    head = source.head()
+    if b"\x00" in head:
+        return None
+    text = head.decode("utf-8", "replace")
+    return next((one for one in FORMATS if may_be(one, source) and one.recognises(source.within, text)), None)
+
+
+def may_be(one: Format, source: Input) -> bool:
+    """Whether a file's name allows a format; a name without a suffix allows any."""
+    name = source.within.lower().rpartition("/")[2]
+    return "." not in name.lstrip(".") or name.endswith(tuple(end for end in one.suffixes if end))

@@ -1,0 +1,148 @@
+"""What is imported, as files to read: a file, the members of a zip archive, or the files below a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from infinimem.errors import BadInput
+from infinimem.exchange.message import Unread
+
+HEAD = 1 << 18
+"""Bytes by which a format is recognised: LoCoMo has its questions before its conversation."""
+LONGEST_LINE = 48 << 20
+READABLE = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".log", "")
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file to be read from its beginning, as often as `open` is called. `name` is how messages call it.
+
+    `within` is its path below the folder or archive that was given; `size` is in bytes.
+    """
+
+    name: str
+    within: str
+    size: int
+    open: Callable[[], IO[bytes]]
+
+    def head(self) -> bytes:
+        """Its first bytes."""
+        with self.open() as file:
+            return file.read(HEAD)
+
+
+def inputs_of(path: Path) -> Iterator[Input | Unread]:
+    """The files that a path stands for, by name. Raises `BadInput` where there is nothing to open."""
+    if path.is_dir():
+        yield from files_below(path)
+        return
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(mode):
+        raise BadInput(f"{path} is no ordinary file; save it to one first")
+    if zipfile.is_zipfile(path):
+        yield from members_of(path)
+        return
+    yield file_input(path, path.name, path.name)
+
+
+def files_below(folder: Path) -> Iterator[Input | Unread]:
+    """The readable files below a folder; what is hidden is left alone, links are not followed."""
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(here) / name
+            if name.startswith(".") or path.is_symlink() or path.suffix.lower() not in READABLE or not path.suffix:
+                continue
+            within = path.relative_to(folder).as_posix()
+            try:
+                yield file_input(path, within, within)
+            except BadInput as error:
+                yield Unread(within, str(error))
+
+
+def file_input(path: Path, name: str, within: str) -> Input:
+    """An ordinary file. Raises `BadInput` where it cannot be opened."""
+    try:
+        with path.open("rb"):
+            size = path.stat().st_size
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}") from error
+    return Input(printable(name), within, size, lambda: path.open("rb"))
+
+
+def members_of(path: Path) -> Iterator[Input | Unread]:
+    """The readable members of an archive; nothing is unpacked to disk."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise BadInput(f"{path} cannot be unpacked: {error}") from error
+    for member in archive.infolist():
+        name = member.filename
+        hidden = any(piece.startswith(".") or piece == "__MACOSX" for piece in name.split("/"))
+        suffix = Path(name).suffix.lower()
+        if member.is_dir() or hidden or suffix not in READABLE or not suffix:
+            continue
+        if member.flag_bits & 1:
+            yield Unread(f"{path.name}: {printable(name)}", "it is encrypted; unpack it first")
+            continue
+        yield Input(f"{path.name}: {printable(name)}", name, member.file_size, opener(archive, member))
+
+
+def opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+    """A function that opens a member."""
+    return lambda: archive.open(member)
+
+
+def printable(name: str) -> str:
+    """A file name that can be printed and stored, whatever bytes it has."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+# Lines
+
+
+def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """Each line without its terminator, by number from 1; None for one that is too long to be held."""
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(BOM)
+        if line.endswith(b"\n") or len(line) < LONGEST_LINE:
+            yield number, line.rstrip(b"\r\n")
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_LINE)
+        yield number, None
+
+
+def records_of(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, Any]] | Unread]:
+    """Each JSON object of a file of JSON lines with its place `name:line`; what is none is a problem."""
+    for number, line in lines_of(file):
+        place = f"{name}:{number}"
+        if line is None:
+            yield Unread(place, f"a line of more than {LONGEST_LINE >> 20} MB")
+            continue
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
+        except (ValueError, RecursionError) as error:
+            why = error.msg.lower() if isinstance(error, json.JSONDecodeError) else "nested too deep"
+            yield Unread(place, f"this is no JSON ({why})")
+            continue
+        if isinstance(value, dict):
+            yield place, value
+        else:
+            yield Unread(place, "this is no JSON object")

@@ -1,0 +1,424 @@
+"""An import: files are read as messages, put in order of time, and appended where they are not in memory yet.
+
+Everything is read before anything is written, through a nameless file in the library's own folder: exports begin with
+the newest conversation, memory with the oldest. A killed import leaves whole entries behind, each with its id, so that
+the next one goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from infinimem.errors import BadInput
+from infinimem.exchange import formats
+from infinimem.exchange.inputs import Input, inputs_of
+from infinimem.exchange.message import Message, Skipped, Unread
+from infinimem.model import Signature
+from infinimem.store.buffer import Draft
+from infinimem.store.imported import KnownIds, append_new, id_of
+from infinimem.store.layout import STATE
+from infinimem.text.signature import KEY_ALONE, render_seqs
+
+if TYPE_CHECKING:
+    from infinimem.consolidate.extract import Extracted
+    from infinimem.exchange.facts import Extracting
+
+BATCH_BYTES = 2 << 20
+BATCH_ENTRIES = 2000
+BREATH = 0.02
+"""Seconds between two batches: who waits for the lock looks for it every 20 ms."""
+OURS = frozenset({
+    "seq", "rev", "event", "observed", "key", "id", "time", "source", "supersedes", "links", "expires", "conf",
+})  # fmt: skip
+"""Fields that mean something to us: what another program calls so is kept as `their_…`."""
+REPLACED = "characters that no text can hold were replaced by \ufffd"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """What one file held: its format, and how many messages went which way."""
+
+    name: str
+    format: str
+    added: int = 0
+    known: int = 0
+    skipped: int = 0
+    unread: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did. Messages in the files = `added` + `known` + the sum of `skipped` + `problems`.
+
+    `ranges` are the first and last seqs of the runs that were written; `sources` who said what was added; `others` the
+    files that hold no messages of a known format; `extracted` what a model took out, where one was asked.
+    """
+
+    files: tuple[FileRead, ...] = ()
+    added: int = 0
+    known: int = 0
+    conversations: int = 0
+    ranges: tuple[tuple[int, int], ...] = ()
+    sources: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    problems: tuple[Unread, ...] = ()
+    others: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    extracted: Extracted | None = None
+
+    @property
+    def messages(self) -> int:
+        """How many messages the files hold."""
+        return self.added + self.known + sum(self.skipped.values()) + len(self.problems)
+
+    @property
+    def exit_code(self) -> int:
+        """0; 4 when a model failed, 5 when something could not be read or was refused, 1 when there was no message."""
+        asked = self.extracted.exit_code if self.extracted is not None else 0
+        return asked if asked == 4 else 5 if self.problems or asked else 0 if self.messages else 1
+
+
+def nothing(stage: str, done: int, total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+# Reading
+
+
+class Spool:
+    """Messages on their way into memory, conversation by conversation, in a file without a name."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
+        self._runs: list[tuple[str, int, int, int]] = []
+        self._open = ""
+        self.count = 0
+
+    def put(self, one: str, message: Message) -> None:
+        """Keep a message; those of one conversation come one after the other."""
+        if not self._runs or message.conversation != self._open:
+            start = self._file.tell()
+            self._runs.append((message.time, len(self._runs), start, start))
+            self._open = message.conversation
+        began, number, start, _ = self._runs[-1]
+        values = (one, message.text, message.source, message.time, message.title, message.fields, message.topic)
+        self._file.write(json.dumps(values).encode("ascii") + b"\n")
+        times = [time for time in (began, message.time) if time]
+        self._runs[-1] = (min(times, default=""), number, start, self._file.tell())
+        self.count += 1
+
+    def runs(self) -> Iterator[Iterator[list[Any]]]:
+        """The conversations by the time at which they begin; those without a time stand where they stood."""
+        known = ""
+        placed = []
+        for began, number, start, stop in self._runs:
+            known = began or known
+            placed.append((known, number, start, stop))
+        for _, _, start, stop in sorted(placed):
+            yield self._lines(start, stop)
+
+    def _lines(self, start: int, stop: int) -> Iterator[list[Any]]:
+        self._file.seek(start)
+        while start < stop:
+            line = self._file.readline()
+            start += len(line)
+            here = start
+            yield json.loads(line)
+            self._file.seek(here)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+class Counted:
+    """An open file that tells how much of it has been read."""
+
+    def __init__(self, file: IO[bytes], tell: Callable[[int], None]) -> None:
+        self._file = file
+        self._tell = tell
+
+    def read(self, size: int = -1) -> bytes:
+        """Like a file's."""
+        content = self._file.read(size)
+        self._tell(len(content))
+        return content
+
+    def readline(self, size: int = -1) -> bytes:
+        """Like a file's."""
+        line = self._file.readline(size)
+        self._tell(len(line))
+        return line
+
+    def __enter__(self) -> Counted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def files_of(paths: Sequence[Path], form: str) -> tuple[list[tuple[Input, formats.Format]], list[str], list[Unread]]:
+    """The files to read, each with its format; the names of the others; what could not be opened.
+
+    Raises `BadInput` where nothing can be read.
+    """
+    chosen: list[tuple[Input, formats.Format]] = []
+    others: list[str] = []
+    faults: list[Unread] = []
+    wanted = formats.format_named(form) if form else None
+    for path in paths:
+        before = len(chosen)
+        several = path.is_dir()
+        for one in inputs_of(path):
+            if isinstance(one, Unread):
+                faults.append(one)
+                continue
+            several = several or ": " in one.name
+            fits = not several or wanted is None or one.within.lower().endswith(tuple(filter(None, wanted.suffixes)))
+            found = (wanted if fits else None) if wanted else known_format(one, faults)
+            if found is None:
+                others.append(one.name)
+            else:
+                chosen.append((one, found))
+        if len(chosen) == before and not faults:
+            what = "holds nothing" if several else "is nothing"
+            raise BadInput(f"{path} {what} that can be imported; formats: {formats.names()}. Name one with --from")
+    return chosen, others, faults
+
+
+def known_format(one: Input, faults: list[Unread]) -> formats.Format | None:
+    """The format of a file; one that cannot be read at all is a problem."""
+    import zipfile
+
+    try:
+        return formats.format_of(one)
+    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        faults.append(Unread(one.name, f"it cannot be read: {error}"))
+        return None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been counted so far."""
+
+    known: KnownIds | None
+    spool: Spool | None
+    keeps_all: bool = False
+    conversations: int = 0
+    added: int = 0
+    repeated: int = 0
+    sources: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    problems: list[Unread] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+    _here: tuple[str, str] = ("", "")
+    _said: dict[str, int] = field(default_factory=dict)
+    _met: set[int] = field(default_factory=set)
+
+    def figures(self) -> tuple[int, int, int, int]:
+        """How many were new, known, left out and not to be read."""
+        return self.added, self.repeated, self.skipped.total(), len(self.problems)
+
+    def take(self, file: Input, found: Message | Skipped | Unread) -> None:
+        """Count what a reader yielded, and keep a message that is new."""
+        if isinstance(found, Skipped):
+            self.skipped[found.kind] += found.number
+        elif isinstance(found, Unread):
+            self.problems.append(found)
+        else:
+            self._take_message(file, found)
+
+    def _take_message(self, file: Input, message: Message) -> None:
+        message = cleaned(message, self.notes)
+        if (file.name, message.conversation) != self._here:
+            self._here = (file.name, message.conversation)
+            self._said = {}
+            self.conversations += 1
+        one = id_of(message.key)
+        words = hash(message.text)
+        if self._said.setdefault(one, words) != words:  # the same id with other words, in one conversation
+            one = id_of(f"{message.key}\n{message.text}")
+        number = int(one, 32)
+        if number in self._met or (self.known is not None and one in self.known):
+            self.repeated += 1
+            if self.keeps_all and self.spool is not None and number not in self._met:
+                self._met.add(number)
+                self.spool.put(one, message)
+            return
+        self._met.add(number)
+        self.added += 1
+        self.sources[message.source] += 1
+        if self.spool is not None:
+            self.spool.put(one, message)
+
+
+def cleaned(message: Message, notes: dict[str, None]) -> Message:
+    """A message as CURRENT can hold it: line ends are newlines, half characters replaced."""
+    text = message.text.replace("\r\n", "\n")
+    whole = [valid(value) for value in (text, message.source, message.title)]
+    fields = tuple((name, valid(value)) for name, value in message.fields)
+    if whole != [text, message.source, message.title] or fields != message.fields:
+        notes[f"{message.place}: {REPLACED}"] = None
+    text, source, title = whole
+    if (text, source, title, fields) == (message.text, message.source, message.title, message.fields):
+        return message
+    return replace(message, text=text, source=source, title=title, fields=fields)
+
+
+def valid(text: str) -> str:
+    """A text without halves of characters."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def read_files(
+    chosen: Sequence[tuple[Input, formats.Format]], tally: Tally, branches: bool, progress: Progress
+) -> list[FileRead]:
+    """Read every file; gives what each of them held."""
+    import zipfile
+    import zlib
+
+    tell = Telling(progress, sum(source.size for source, _ in chosen))
+    files: list[FileRead] = []
+    for source, found in chosen:
+        before = tally.figures()
+        try:
+            for one in found.read(replace(source, open=opener(source, tell)), branches=branches):
+                tally.take(source, one)
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+            tally.problems.append(Unread(source.name, f"it cannot be read on: {error}"))
+        ways = (later - earlier for earlier, later in zip(before, tally.figures(), strict=True))
+        files.append(FileRead(source.name, found.name, *ways))
+    return files
+
+
+class Telling:
+    """Progress in bytes over all files; a file that is looked through twice counts no more than all of it."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+
+    def __call__(self, size: int) -> None:
+        self._done = min(self._total, self._done + size)
+        self._progress("reading", self._done, self._total)
+
+
+def opener(source: Input, tell: Callable[[int], None]) -> Callable[[], IO[bytes]]:
+    """Opens a file that tells how much of it has been read."""
+    return lambda: cast(IO[bytes], Counted(source.open(), tell))
+
+
+# Writing
+
+
+def draft_of(values: list[Any], observed: str) -> tuple[str, Draft]:
+    """A spooled message as an entry without its seq, and its id, which stands first so that it is found at once."""
+    one, text, source, moment, title, fields, _ = values
+    chosen = [("id", one), ("time", moment), ("source", source), ("title", title)]
+    for name, value in fields:
+        chosen.append((name if name not in OURS else f"their_{name}", value))
+    kept = {name: value for name, value in chosen if value and KEY_ALONE.fullmatch(name)}
+    return one, (Signature((), (*kept.items(), ("observed", observed))), text)
+
+
+def batches(spool: Spool, observed: str) -> Iterator[list[tuple[str, Draft]]]:
+    """The spooled messages as entries, in portions that are quickly written."""
+    batch: list[tuple[str, Draft]] = []
+    size = 0
+    for run in spool.runs():
+        for values in run:
+            batch.append(draft_of(values, observed))
+            size += 4 * len(values[1])
+            if size >= BATCH_BYTES or len(batch) >= BATCH_ENTRIES:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def import_files(
+    root: Path,
+    paths: Sequence[Path],
+    observed: str,
+    *,
+    form: str = "",
+    branches: bool = False,
+    dry_run: bool = False,
+    progress: Progress = nothing,
+    extracting: Extracting | None = None,
+) -> Imported:
+    """Import files into a library; with `dry_run` they are only read and counted.
+
+    `extracting` writes what was read and the facts that a model takes out of it. Raises `BadInput` where there is
+    nothing to read; what is wrong inside a file is listed.
+    """
+    chosen, others, faults = files_of(paths, form)
+    known = KnownIds(root)
+    known.refresh()
+    tally = Tally(known, None if dry_run else Spool(root / STATE), keeps_all=extracting is not None, problems=faults)
+    try:
+        files = read_files(chosen, tally, branches, progress)
+        ranges: list[tuple[int, int]] = []
+        written = 0
+        if tally.spool is not None:
+            write = (
+                extracting.writer(known, observed, progress)
+                if extracting
+                else appender(root, known, observed, progress)
+            )
+            for seqs in write(tally.spool):
+                written += len(seqs)
+                extend(ranges, seqs)
+        met = tally.added - written if tally.spool is not None else 0  # what another import wrote meanwhile
+        return Imported(
+            tuple(files), tally.added - met, tally.repeated + met, tally.conversations, tuple(ranges),
+            dict(tally.sources.most_common()), dict(tally.skipped.most_common()), tuple(tally.problems),
+            tuple(others), tuple(tally.notes), extracting.found if extracting else None,
+        )  # fmt: skip
+    finally:
+        if tally.spool is not None:
+            tally.spool.close()
+
+
+def appender(root: Path, known: KnownIds, observed: str, progress: Progress) -> Callable[[Spool], Iterator[list[int]]]:
+    """Appends what was read, batch by batch; others who write come in between. Yields the seqs."""
+
+    def write(spool: Spool) -> Iterator[list[int]]:
+        done = 0
+        for number, batch in enumerate(batches(spool, observed)):
+            if number:
+                time.sleep(BREATH)
+            yield list(append_new(root, batch, known).values())
+            done += len(batch)
+            progress("writing", done, spool.count)
+
+    return write
+
+
+def extend(ranges: list[tuple[int, int]], seqs: Sequence[int]) -> None:
+    """Add rising seqs to runs of seqs."""
+    if not seqs:
+        return
+    if ranges and ranges[-1][1] + 1 == seqs[0]:
+        ranges[-1] = (ranges[-1][0], seqs[-1])
+    else:
+        ranges.append((seqs[0], seqs[-1]))
+
+
+def seqs_text(ranges: Sequence[tuple[int, int]]) -> str:
+    """Runs of seqs as they are written: `12-15+18`."""
+    return "+".join(render_seqs((low,)) if low == high else f"{low}-{high}" for low, high in ranges)

@@ -1,0 +1,110 @@
+"""What was imported before: the `id` fields in CURRENT and evidence, and appending only what is not among them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from infinimem.errors import StorageFailed
+from infinimem.store.buffer import FIELD, Draft, evidence_files, hold, store
+from infinimem.store.layout import BUFFER, STATE
+
+PIECE = 4 << 20
+LENGTH = 13
+"""Characters of an id: 64 bits, so that among a million messages two agree once in 30 million libraries."""
+IDENTIFIED = re.compile(rb"^(?:\xef\xbb\xbf)?- <(?:" + FIELD + rb")*?id=([0-9a-v]{13})[,>]", re.MULTILINE)
+
+
+def id_of(key: str) -> str:
+    """The id that an imported entry carries for what it was where it comes from."""
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return base64.b32hexencode(digest).decode().rstrip("=").lower()
+
+
+class KnownIds:
+    """The ids of everything that was imported into a library. Files are read on from where they were read before."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._known: set[int] = set()
+        self._read: dict[Path, tuple[int, int]] = {}
+
+    def __contains__(self, one: str) -> bool:
+        return number_of(one) in self._known
+
+    def add(self, ids: Iterable[str]) -> None:
+        """Note ids that were imported just now, or met in what is being read."""
+        self._known.update(map(number_of, ids))
+
+    def refresh(self) -> None:
+        """Read what has come to CURRENT and evidence since the last time; takes the lock for a moment.
+
+        What is read is what whole appends left: half of one, which the next command cuts off, makes nothing known.
+        """
+        if not (self.root / STATE).is_dir():
+            return
+        try:
+            with hold(self.root):
+                seen = self.sight()
+        except StorageFailed:  # a read-only library is read as it is
+            seen = self.sight()
+        self.read(seen)
+
+    def sight(self) -> dict[Path, tuple[int, int]]:
+        """Which files there are, each with its inode and size. Call it under the lock."""
+        found: dict[Path, tuple[int, int]] = {}
+        for path in (self.root / BUFFER, *evidence_files(self.root)):
+            with suppress(FileNotFoundError):
+                here = path.stat()
+                found[path] = here.st_ino, here.st_size
+        return found
+
+    def read(self, seen: Mapping[Path, tuple[int, int]]) -> None:
+        """Read files as far as they went when they were seen; one that was replaced since waits for the next time."""
+        for path, (inode, size) in seen.items():
+            known, offset = self._read.get(path, (0, 0))
+            if known != inode or offset > size:
+                offset = 0
+            try:
+                with path.open("rb") as file:
+                    if os.fstat(file.fileno()).st_ino == inode and self._read_piece(file, offset, size):
+                        self._read[path] = inode, size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise StorageFailed(f"{path} cannot be read: {error.strerror}; check its permissions") from error
+
+    def _read_piece(self, file: IO[bytes], offset: int, size: int) -> bool:
+        """The ids between two places; False where the file has become shorter."""
+        file.seek(offset)
+        rest = b""
+        while offset < size:
+            piece = file.read(min(PIECE, size - offset))
+            if not piece:
+                return False
+            offset += len(piece)
+            whole, _, rest = (rest + piece).rpartition(b"\n")
+            self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(whole))
+        self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(rest))
+        return True
+
+
+def number_of(one: str) -> int:
+    """An id as the number that it is: a tenth of the memory."""
+    return int(one, 32)
+
+
+def append_new(root: Path, drafts: Sequence[tuple[str, Draft]], known: KnownIds) -> dict[str, int]:
+    """Append the entries whose ids are not in the library yet; gives their seqs by id. One lock, write and fsync."""
+    with hold(root) as note:
+        known.read(known.sight())
+        fresh = [(one, draft) for one, draft in drafts if one not in known]
+        seqs = store(root, note, [draft for _, draft in fresh]) if fresh else []
+    known.add(one for one, _ in fresh)
+    return {one: seq for (one, _), seq in zip(fresh, seqs, strict=True)}

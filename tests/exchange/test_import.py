@@ -1,0 +1,553 @@
+"""Imports as their user meets them: zips, folders, faults in the middle, kills, two at once."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from infinimem import Library
+from infinimem.cli import main
+from infinimem.errors import BadInput, ModelFailed
+from infinimem.exchange.formats import FORMATS, format_of
+from infinimem.exchange.inputs import Input, file_input
+from infinimem.exchange.message import time_of
+from infinimem.llm.port import Request
+from infinimem.llm.replay import Scripted
+from infinimem.store.imported import IDENTIFIED
+from infinimem.text.document import parse
+from tests.exchange.shapes import SHAPES, Made, chatgpt_message, dumped, lines
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library.open(tmp_path / "memory", create=True)
+
+
+def entries(library: Library) -> list[Any]:
+    """What stands in CURRENT."""
+    path = library.root / "CURRENT.md"
+    return list(parse("CURRENT.md", path.read_bytes()).entries) if path.exists() else []
+
+
+def texts(library: Library) -> list[str]:
+    return [entry.text for entry in entries(library)]
+
+
+def conversation(
+    ident: str, *said: str, time: float = 1_777_626_000, title: str = "Boat", **more: Any
+) -> dict[str, Any]:
+    """A conversation of ChatGPT's, user and assistant in turn."""
+    mapping: dict[str, Any] = {"root": {"id": "root", "message": None, "parent": None, "children": []}}
+    parent = "root"
+    for at, text in enumerate(said):
+        name = f"{ident}-{at}"
+        message = chatgpt_message("assistant" if at % 2 else "user", text, name, time + at)
+        mapping[name] = {"id": name, "message": message, "parent": parent, "children": []}
+        parent = name
+    return {
+        "title": title,
+        "create_time": time,
+        "mapping": mapping,
+        "current_node": parent,
+        "conversation_id": ident,
+        **more,
+    }
+
+
+def saved(folder: Path, content: bytes, name: str = "conversations.json") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+# What a format is told by
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_format_is_told_by_its_content(name: str, data: st.DataObject, tmp_path: Path) -> None:
+    file, shape = SHAPES[name]
+    made: Made = data.draw(shape.filter(lambda made: made.said or name not in ("claude-code", "notes")))
+    path = saved(tmp_path, made.content, file)
+    found = format_of(file_input(path, file, file))
+    assert found is not None
+    assert found.name == name
+
+
+@settings(max_examples=60)
+@given(content=st.binary(max_size=300), name=st.sampled_from(["x.json", "x.jsonl", "x.txt", "x", "x.md", "x.zip"]))
+def test_any_bytes_at_all_are_read_or_refused(content: bytes, name: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, content, name)
+    library = Library.open(tmp_path / "memory", create=True)
+    for form in ("", *(one.name for one in FORMATS)):
+        try:
+            done = library.import_(path, form=form, dry_run=True)
+        except BadInput as error:
+            assert "\n" not in str(error)
+        else:
+            assert done.messages == done.added + done.known + sum(done.skipped.values()) + len(done.problems)
+
+
+def test_an_unknown_format_is_one_line_that_names_the_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path, b'{"something": "else"}', "x.json")
+    assert main(["-L", str(tmp_path / "memory"), "import", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert all(one.name in said for one in FORMATS)
+    assert not (tmp_path / "memory").exists()
+    assert main(["-L", str(tmp_path / "memory"), "import", str(path), "--from", "chatgtp"]) == 2
+    assert "chatgpt" in capsys.readouterr().err
+    assert main(["-L", str(tmp_path / "memory"), "import", str(tmp_path / "nowhere")]) == 2
+
+
+# ChatGPT
+
+
+def test_roles_times_titles_and_ids_are_kept(library: Library, tmp_path: Path) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "Where is Terna?", "Berth 12.", title='The boat, "Terna" <3>')]))
+    library.import_(path)
+    first, second = entries(library)
+    assert (first.source, second.source) == ("user", "AI")
+    assert (first.time, second.time) == ("2026-05-01T09:00:00Z", "2026-05-01T09:00:01Z")
+    assert first.signature.get("title") == 'The boat, "Terna" <3>'
+    assert first.signature.fields[0][0] == "id"
+    assert len({entry.signature.get("id") for entry in (first, second)}) == 2
+
+
+def test_the_branch_shown_last_comes_in_and_the_others_are_counted(library: Library, tmp_path: Path) -> None:
+    one = conversation("c", "Where?", "Here.", "And then?", "There.")
+    edited = chatgpt_message("user", "Where exactly?", "edit", 1_777_626_100)
+    one["mapping"]["edit"] = {"id": "edit", "message": edited, "parent": "root", "children": ["answer"]}
+    answer = chatgpt_message("assistant", "In berth 12.", "answer", 1_777_626_101)
+    one["mapping"]["answer"] = {"id": "answer", "message": answer, "parent": "edit", "children": []}
+    one["current_node"] = "answer"
+    path = saved(tmp_path, dumped([one]))
+    done = library.import_(path)
+    assert texts(library) == ["Where exactly?", "In berth 12."]
+    assert done.skipped == {"other branch": 4}
+    library.import_(path, branches=True)
+    assert texts(library)[2:] == ["Where?", "Here.", "And then?", "There."]
+    assert {entry.signature.get("branch") for entry in entries(library)[2:]} == {"other"}
+
+
+def test_a_parent_that_is_not_in_the_file_hides_nothing(library: Library, tmp_path: Path) -> None:
+    one = conversation("c", "First", "Second", "Third")
+    one["mapping"]["c-2"]["parent"] = "deleted"
+    one["mapping"]["c-1"]["parent"] = "c-1"  # and a circle
+    done = library.import_(saved(tmp_path, dumped([one])))
+    assert sorted(texts(library)) == ["First", "Second", "Third"]
+    assert done.messages == 3
+
+
+def test_conversations_come_in_oldest_first(library: Library, tmp_path: Path) -> None:
+    newest_first = [conversation(f"c{at}", f"said {at}", time=1_777_626_000 - at * 86_400) for at in range(5)]
+    library.import_(saved(tmp_path, dumped(newest_first)))
+    assert texts(library) == [f"said {at}" for at in reversed(range(5))]
+
+
+def test_a_broken_conversation_is_listed_and_the_others_come_in(library: Library, tmp_path: Path) -> None:
+    content = dumped([conversation(f"c{at}", f"question {at}", f"answer {at}") for at in range(3)])
+    broken = content.replace(b'"question 1"', b'"question "1"')
+    done = library.import_(saved(tmp_path, broken))
+    assert texts(library) == ["question 0", "answer 0", "question 2", "answer 2"]
+    [problem] = done.problems
+    assert "conversation 2" in problem.place
+    place = broken.index(b'"question "1"') + len('"question "')
+    assert f"at byte {place:,};" in problem.why
+    again = library.import_(saved(tmp_path, content))  # a whole file later
+    assert (again.added, again.known) == (2, 4)
+
+
+def test_a_file_that_is_cut_off_gives_what_it_has(library: Library, tmp_path: Path) -> None:
+    content = dumped([conversation(f"c{at}", f"question {at}", f"answer {at}") for at in range(3)])
+    done = library.import_(saved(tmp_path, content[: content.index(b"answer 2")]))
+    assert texts(library) == ["question 0", "answer 0", "question 1", "answer 1", "question 2"]
+    assert len(done.problems) == 1
+    assert done.exit_code == 5
+
+
+def test_a_huge_message_a_bom_and_nan_are_no_trouble(library: Library, tmp_path: Path) -> None:
+    long = "wind and tide 🚲 " * 300_000
+    one = conversation("c", long, "yes", update_time=float("nan"))
+    one["mapping"]["c-1"]["message"]["create_time"] = float("nan")
+    done = library.import_(saved(tmp_path, b"\xef\xbb\xbf" + dumped([one])))
+    assert texts(library) == [long, "yes"]
+    assert entries(library)[1].time == "2026-05-01"  # the conversation's own day
+    assert not done.problems
+
+
+def test_empty_titles_and_conversations_without_messages(library: Library, tmp_path: Path) -> None:
+    rows = [conversation("a", title=""), conversation("b", "hello", title=""), {"title": None, "mapping": {}}, None, 3]
+    done = library.import_(saved(tmp_path, dumped(rows)))
+    assert texts(library) == ["hello"]
+    assert entries(library)[0].signature.get("title") == ""
+    assert [problem.place for problem in done.problems] == [
+        "conversations.json, conversation 4",
+        "conversations.json, conversation 5",
+    ]
+
+
+@pytest.mark.nightly
+def test_a_conversation_of_a_hundred_thousand_messages(library: Library, tmp_path: Path) -> None:
+    said = [f"word {number} of many" for number in range(100_000)]
+    path = saved(tmp_path, dumped([conversation("c", *said)]))
+    assert library.import_(path).added == 100_000
+    assert library.import_(path).known == 100_000
+    assert texts(library) == said
+
+
+# Other formats
+
+
+def test_a_changed_memory_of_mem0_is_a_new_entry(library: Library, tmp_path: Path) -> None:
+    row = {"id": "i", "memory": "Maya works at Fjord Labs", "hash": "1", "created_at": "2025-09-01T10:00:00+02:00"}
+    library.import_(saved(tmp_path, dumped({"results": [row]}), "mem0.json"))
+    row |= {"memory": "Maya works at Nordlys", "hash": "2", "updated_at": "2026-05-01T00:00:00Z"}
+    done = library.import_(saved(tmp_path, dumped({"results": [row]}), "mem0.json"))
+    assert (done.added, done.known) == (1, 0)
+    assert [entry.time for entry in entries(library)] == ["2025-09-01T08:00:00Z", "2026-05-01T00:00:00Z"]
+
+
+@pytest.mark.parametrize(("rows", "times"), [
+    (["01/05/2026, 09:12 - Ann: hi", "13/05/2026, 10:00 - Ben: yo"], ["2026-05-01T09:12", "2026-05-13T10:00"]),
+    (["5/1/26, 9:12 AM - Ann: hi", "5/13/26, 10:00 PM - Ben: yo"], ["2026-05-01T09:12", "2026-05-13T22:00"]),
+    (["[01.05.26, 09:12:33] Ann: hi", "[02.05.26, 09:12:34] Ben: yo"], ["2026-05-01T09:12:33", "2026-05-02T09:12:34"]),
+    (["[2026-05-01, 09:12:33] Ann: hi", "[2026-05-02, 09:12] Ben: yo"], ["2026-05-01T09:12:33", "2026-05-02T09:12"]),
+    (["[12.3.2022 klo 14.08.18] Ann: hi", "[9.4.2022 klo 14.08] Ben: yo"], ["2022-03-12T14:08:18", "2022-04-09T14:08"]),
+    (["01/12/2025, 09:12 - Ann: hi", "02/01/2026, 10:00 - Ben: yo"], ["2025-12-01T09:12", "2026-01-02T10:00"]),
+    (["\u200e[01/05/26, 9:12:33\u202fPM] Ann: hi", "[01/06/26, 9:12:34\u202fPM] ~\u202fBen: yo"],
+     ["2026-01-05T21:12:33", "2026-01-06T21:12:34"]),
+])  # fmt: skip
+def test_times_of_chats(library: Library, tmp_path: Path, rows: list[str], times: list[str]) -> None:
+    library.import_(saved(tmp_path, "\n".join(rows).encode(), "_chat.txt"))
+    assert [entry.time for entry in entries(library)] == times
+    assert [entry.source for entry in entries(library)] == ["Ann", "Ben"]
+    assert texts(library) == ["hi", "yo"]
+
+
+def test_a_chat_that_was_exported_again_adds_its_new_lines(library: Library, tmp_path: Path) -> None:
+    rows = ["01/05/26, 09:12 - Ann: ok", "01/05/26, 09:12 - Ann: ok", "01/05/26, 09:13 - Ben: ok\nand on"]
+    library.import_(saved(tmp_path, "\n".join(rows).encode(), "Chat with Ben.txt"))
+    more = [*rows, "02/05/26, 08:00 - Ann: new"]
+    done = library.import_(
+        saved(tmp_path, "\r\n".join(more).replace("\nand", "\r\nand").encode(), "Chat with Ben (1).txt")
+    )
+    assert (done.added, done.known) == (1, 3)
+
+
+def test_notes_keep_their_title_heading_tags_day_and_links(library: Library, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    (vault / "people").mkdir(parents=True)
+    (vault / ".obsidian").mkdir()
+    (vault / ".obsidian" / "app.md").write_text("hidden")
+    (vault / "people" / "Maya.md").write_text(
+        "---\ntags: [work, boat]\naliases: [M]\nemployer: Nordlys\ndate: 2026-05-01\n---\n# Maya\n\n"
+        "She sails [[Terna|the boat]] #sailing\nevery Sunday.\n\n## Work\n- staff engineer\n  - since May\n"
+        "- on Tuesdays in Bergen\n\n```\n# no heading\n\n- no item\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n"
+    )
+    (vault / "2026_05_02.md").write_text("- TODO paint the hull\n  id:: 6453-ab\n-\n- met [[Ines]]\n")
+    (vault / "picture.png").write_bytes(b"\x89PNG\x00")
+    done = library.import_(vault)
+    rows = {entry.text: entry for entry in entries(library)}
+    assert list(rows) == [
+        "employer: Nordlys", "She sails [[Terna|the boat]] #sailing\nevery Sunday.", "staff engineer\n  - since May",
+        "on Tuesdays in Bergen", "```\n# no heading\n\n- no item\n```", "| a | b |\n|---|---|\n| 1 | 2 |",
+        "TODO paint the hull", "met [[Ines]]",
+    ]  # fmt: skip
+    sailing = rows["She sails [[Terna|the boat]] #sailing\nevery Sunday."]
+    assert sailing.signature.get("tags") == "work+boat+sailing"
+    assert (sailing.time, sailing.source, sailing.signature.get("title")) == (
+        "2026-05-01",
+        "file:people/Maya.md",
+        "Maya",
+    )
+    assert rows["staff engineer\n  - since May"].signature.get("heading") == "Work"
+    assert rows["met [[Ines]]"].time == "2026-05-02"
+    assert done.skipped == {"empty": 2}
+
+
+def test_a_zip_is_read_as_it_is_and_says_what_it_leaves(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", dumped([conversation("c", "hello", "hi")]))
+        archive.writestr("user.json", '{"id": "user-1", "email": "x"}')
+        archive.writestr("dalle-generations/file-1.webp", b"RIFF")
+        archive.writestr("__MACOSX/._conversations.json", b"\x00")
+    assert main(["-L", str(library.root), "import", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "imported 2 entries (seq 1-2) from export.zip: conversations.json (chatgpt)" in said.out
+    assert "by user 1, AI 1" in said.out
+    assert said.err == "no messages of a known format in export.zip: user.json\n"
+
+
+def test_a_zip_that_is_damaged_gives_what_can_be_read(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", dumped([conversation(f"c{at}", "hello " * 9000) for at in range(40)]))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(bytes(content))
+    done = library.import_(path)
+    assert done.added > 0
+    assert done.exit_code == 5
+
+
+def test_sessions_of_agents_below_a_folder(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "projects" / "-home-maya-boat"
+    folder.mkdir(parents=True)
+    row = {"type": "user", "uuid": "u1", "sessionId": "s1", "cwd": "/home/maya/boat", "timestamp": "2026-05-01T09:00Z",
+           "message": {"role": "user", "content": "Paint the hull"}}  # fmt: skip
+    copied = {**row, "sessionId": "s2"}  # a session that was resumed begins with a copy of the old one
+    saved(folder, lines([row, {**row, "type": "assistant", "uuid": "u2", "message": {"role": "assistant", "content": [
+        {"type": "text", "text": "Done."}]}}]), "s1.jsonl")  # fmt: skip
+    saved(
+        folder,
+        lines([copied, {**copied, "uuid": "u3", "message": {"content": "And the mast"}}]) + b"{oops\n",
+        "s2.jsonl",
+    )
+    done = library.import_(tmp_path / "projects")
+    assert texts(library) == ["Paint the hull", "Done.", "And the mast"]
+    assert entries(library)[0].signature.get("project") == "boat"
+    assert (done.known, [str(problem).partition(": ")[0] for problem in done.problems]) == (
+        1,
+        ["-home-maya-boat/s2.jsonl:3"],
+    )
+
+
+# Once
+
+
+def test_ids_are_known_again_after_a_flush_and_after_an_undo(library: Library, tmp_path: Path) -> None:
+    rows = [
+        conversation(f"c{at}", f'Terna has berth {at}, a, "b" <c>.', title='x, "y" <id=0000000000000>')
+        for at in range(8)
+    ]
+    path = saved(tmp_path, dumped(rows))
+    library.import_(path)
+    library.flush(planner="lexical")
+    assert library.import_(path).added == 0
+    library.undo()
+    assert library.import_(path).added == 0
+    library.flush(planner="lexical")
+    rows.append(conversation("new", "Something else"))
+    done = library.import_(saved(tmp_path, dumped(rows)))
+    assert (done.added, done.known) == (1, 8)
+
+
+def test_words_that_look_like_an_id_are_only_words(library: Library, tmp_path: Path) -> None:
+    library.import_(saved(tmp_path, dumped([conversation("c", "hello")])))
+    [entry] = entries(library)
+    other = Library.open(tmp_path / "other", create=True)
+    other.write(
+        [f"<seq=1, id={entry.signature.get('id')}, x=y> hello", f"\n- <seq=1, id={entry.signature.get('id')}> hello"]
+    )
+    assert other.import_(tmp_path / "conversations.json").added == 1
+
+
+def test_two_messages_with_one_id_and_other_words_both_come_in(library: Library, tmp_path: Path) -> None:
+    one = conversation("c", "first", "second")
+    one["mapping"]["c-1"]["message"]["id"] = "c-0"
+    path = saved(tmp_path, dumped([one]))
+    assert library.import_(path).added == 2
+    assert library.import_(path).known == 2
+
+
+IMPORT = "import sys; from infinimem.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("after", [1, 2, 4])
+def test_a_killed_import_is_finished_by_the_next_with_nothing_doubled(tmp_path: Path, after: int) -> None:
+    rows = [conversation(f"c{at}", *(f"said {at} {number} " + "x" * 500 for number in range(100))) for at in range(60)]
+    path = saved(tmp_path, dumped(rows))
+    root = tmp_path / "memory"
+    library = Library.open(root, create=True)
+    process = subprocess.Popen([sys.executable, "-c", IMPORT, "-L", str(root), "import", str(path)])
+    current = root / "CURRENT.md"
+    while process.poll() is None and not (current.exists() and current.stat().st_size > after * 500_000):
+        time.sleep(0.0005)
+    process.kill()
+    process.wait()
+    done = library.import_(path)
+    assert done.added + done.known == 6000
+    found = entries(library)
+    assert len(found) == 6000
+    assert len({entry.signature.get("id") for entry in found}) == len({entry.seq for entry in found}) == 6000
+    assert not library.check()
+
+
+def test_half_an_append_that_a_kill_left_makes_nothing_known(library: Library, tmp_path: Path) -> None:
+    path = saved(tmp_path, dumped([conversation("c", *(f"said {number}" for number in range(50)))]))
+    library.import_(path)
+    current, note = library.root / "CURRENT.md", library.root / ".infinimem" / "lock"
+    whole = current.read_bytes()
+    head = len(b"# CURRENT\n\n")
+    current.write_bytes(whole[: len(whole) // 2])
+    text = f"append {current.stat().st_ino} 0 {whole[:head].hex()} lf 0 {len(whole) - head}"
+    note.write_text(f"{text} {binascii.crc32(text.encode()):08x}")
+    assert library.import_(path).added == 50
+    assert texts(library) == [f"said {number}" for number in range(50)]
+
+
+def test_two_imports_at_once_and_a_writer_between_them(tmp_path: Path) -> None:
+    rows = [conversation(f"c{at}", *(f"said {at} {number} " + "x" * 900 for number in range(100))) for at in range(60)]
+    path = saved(tmp_path, dumped(rows))
+    root = tmp_path / "memory"
+    library = Library.open(root, create=True)
+    command = [sys.executable, "-c", IMPORT, "-L", str(root), "import", str(path), "--json"]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    written = 0
+    while any(process.poll() is None for process in running):
+        written += len(library.write("a note meanwhile"))
+    figures = [json.loads(process.communicate()[0]) for process in running]
+    assert sum(one["added"] for one in figures) == 6000
+    assert all(one["messages"] == one["added"] + one["known"] == 6000 for one in figures)
+    found = entries(library)
+    assert len(found) == 6000 + written
+    assert len({entry.seq for entry in found}) == len(found)
+    assert len(IDENTIFIED.findall((root / "CURRENT.md").read_bytes())) == 6000
+
+
+def test_an_interrupted_import_leaves_whole_entries(tmp_path: Path) -> None:
+    rows = [conversation(f"c{at}", *(f"said {at} {number} " + "x" * 500 for number in range(100))) for at in range(60)]
+    path = saved(tmp_path, dumped(rows))
+    root = tmp_path / "memory"
+    Library.open(root, create=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", IMPORT, "-L", str(root), "import", str(path)], stderr=subprocess.PIPE
+    )
+    while process.poll() is None and not (root / "CURRENT.md").exists():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1].decode()
+    assert process.returncode in (0, 130), said
+    assert "Traceback" not in said
+    assert set(os.listdir(root / ".infinimem")) <= {".gitignore", "lock", "written.log"}
+    assert Library.open(root).import_(path).messages == 6000
+
+
+def test_a_dry_run_of_a_library_that_is_not_there_makes_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "hello")]))
+    assert main(["-L", str(tmp_path / "memory"), "import", str(path), "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == 1
+    assert not (tmp_path / "memory").exists()
+
+
+@given(st.one_of(st.floats(), st.integers(), st.text(), st.datetimes().map(str), st.none(), st.booleans()))
+def test_any_time_at_all_is_one_that_an_entry_can_carry(value: Any) -> None:
+    from infinimem.library import checked_time
+
+    checked_time("time", time_of(value), "here")
+
+
+def test_threads_may_import_into_one_library(library: Library, tmp_path: Path) -> None:
+    paths = [saved(tmp_path, dumped([conversation(f"c{at}", *map(str, range(50)))]), f"{at}.json") for at in range(4)]
+    threads = [threading.Thread(target=library.import_, args=(path,)) for path in paths]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(entries(library)) == 200
+
+
+def test_a_file_is_opened_anew_for_each_reading(tmp_path: Path) -> None:
+    source: Input = file_input(saved(tmp_path, b"abc"), "x", "x")
+    assert source.head() == source.head() == b"abc"
+
+
+# Facts
+
+
+def telling(request: Request) -> str:
+    """A model that takes one fact out of each turn that names a berth."""
+    turns = re.findall(r"^\[(\d+)\] .*?(?:user|AI): (.*berth (\d+).*)$", request.messages[-1].content, re.MULTILINE)
+    rows = [
+        {"text": f"Terna has berth {berth}.", "quote": words, "turn": int(seq), "time": ""}
+        for seq, words, berth in turns
+    ]
+    return json.dumps({"entries": rows})
+
+
+def test_facts_are_taken_out_once_and_of_what_a_kill_left_without(tmp_path: Path) -> None:
+    rows = [
+        conversation(f"c{at}", f"All is paid, Terna has berth {at} now, so we sail", "Fine.", time=1_777_626_000 + at)
+        for at in range(10, 14)
+    ]
+    path = saved(tmp_path, dumped(rows))
+    calls: list[Request] = []
+
+    def dying(request: Request) -> str:
+        calls.append(request)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return telling(request)
+
+    library = Library.open(tmp_path / "memory", create=True, model=Scripted(dying))
+    with pytest.raises(KeyboardInterrupt):
+        library.import_(path, extract=True)
+    assert [text for text in texts(library) if text.endswith(".") and "berth" in text] == [
+        "Terna has berth 10.",
+        "Terna has berth 11.",
+    ]
+    asked: list[Request] = []
+
+    def noting(request: Request) -> str:
+        asked.append(request)
+        return telling(request)
+
+    library = Library.open(tmp_path / "memory", model=Scripted(noting))
+    library.flush(planner="lexical")
+    done = library.import_(path, extract=True)
+    assert done.extracted is not None
+    assert [fact.text for fact in done.extracted.facts] == ["Terna has berth 12.", "Terna has berth 13."]
+    assert len(asked) == 2
+    assert (done.added, done.known) == (2, 6)
+    again = library.import_(path, extract=True)
+    assert again.extracted is not None
+    assert not again.extracted.facts
+    assert len(asked) == 2
+    facts = [entry for entry in entries(library) if entry.signature.get("links")]
+    words = {entry.seq: entry.text for entry in entries(library)}
+    assert all(re.fullmatch(r"\d+:from(?:\+\d+:from)*", entry.signature.get("links")) for entry in facts)
+    assert any("berth 13" in words.get(int(entry.signature.get("links").split(":")[0]), "") for entry in facts)
+
+
+def test_a_model_that_fails_costs_no_word_and_is_asked_again_next_time(tmp_path: Path) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "All is paid, Terna has berth 12 now, so we sail")]))
+
+    def down(request: Request) -> str:
+        raise ModelFailed("down")
+
+    done = Library.open(tmp_path / "memory", create=True, model=Scripted(down)).import_(path, extract=True)
+    assert (done.added, done.exit_code) == (1, 4)
+    done = Library.open(tmp_path / "memory", model=Scripted(telling)).import_(path, extract=True)
+    assert (done.added, done.known, done.exit_code) == (0, 1, 0)
+    assert done.extracted is not None
+    assert [fact.text for fact in done.extracted.facts] == ["Terna has berth 12."]
+
+
+def test_without_a_model_extract_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "hello")]))
+    assert main(["-L", str(tmp_path / "memory"), "import", str(path), "--extract"]) == 2
+    assert "no model is configured" in capsys.readouterr().err
+    assert not (tmp_path / "memory").exists()
