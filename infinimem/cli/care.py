@@ -11,7 +11,10 @@ from infinimem.cli.show import count, paint, shown
 from infinimem.cli.talk import emit, out, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from infinimem.check import Finding
+    from infinimem.exchange.export.load import Loaded
 
 app = command_app()
 
@@ -20,16 +23,26 @@ app = command_app()
 def init(
     ctx: typer.Context,
     folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Where; by default -L, else this folder.")] = "",
+    exported: Annotated[str, typer.Option("--from", metavar="FILE", help="Load what `export` wrote there.")] = "",
 ) -> int:
-    """Make a library in a folder; harmless on an existing one."""
+    """Make a library in a folder; harmless on an existing one.
+
+    With --from it gets what another one was exported as: an empty one byte for byte, another as new entries, once.
+    """
     from pathlib import Path
 
-    from infinimem.store.layout import create_library
+    from infinimem.store.layout import create_library, is_library
 
     root = Path(folder or request_of(ctx).library or ".").expanduser().absolute()
-    made = create_library(root)
+    made = not is_library(root) if exported else create_library(root)
+    loaded = load_export(root, exported) if exported else None
     if wants_json(ctx):
-        emit({"library": str(root), "created": made})
+        emit({"library": str(root), "created": made, **(loaded_values(loaded) if loaded is not None else {})})
+        return 0
+    if loaded is not None:
+        out(loaded_line(loaded, root))
+        for line in loaded.notes:
+            say(shown(line))
         return 0
     out(f"{'made a library in' if made else 'there is a library already in'} {root}")
     from shlex import quote
@@ -37,6 +50,33 @@ def init(
     there = "" if root == Path.cwd() else f"-L {quote(folder or str(root))} "
     say(f"next: infinimem {there}write 'something to remember'")
     return 0
+
+
+def load_export(root: Path, exported: str) -> Loaded:
+    """Load an export; a library is made only if the file is one."""
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from infinimem.exchange.export.load import load_export
+
+    return load_export(root, Path(exported).expanduser(), datetime.now(UTC))
+
+
+def loaded_values(loaded: Loaded) -> dict[str, Any]:
+    """What an export brought, as JSON has it."""
+    names = ("restored", "known", "retired")
+    several = {name: list(getattr(loaded, name)) for name in ("seqs", "topics", "notes")}
+    return {**{name: getattr(loaded, name) for name in names}, **several}
+
+
+def loaded_line(loaded: Loaded, root: Path) -> str:
+    """What an export brought, in a line."""
+    entries = count(len(loaded.seqs), "entry", "entries")
+    if loaded.restored:
+        return f"restored {entries} in {root}"
+    known = f"; {loaded.known:,} were there already" if loaded.known else ""
+    retired = f"; {loaded.retired:,} of them replaced now" if loaded.retired else ""
+    return f"added {entries} to {root}{known}{retired}"
 
 
 @app.command(epilog=examples("infinimem check", "infinimem check --fix"))

@@ -37,6 +37,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "undo": ("flush", "Take the last flush, split or merge back."),
         "recover": ("care", "Bring back entries that an editor saved over."),
     },
+    "Exchange": {
+        "export": ("export", "JSON lines that restore it, one document, or a site to read."),
+    },
     "More": {
         "config": ("about", "Every setting, its value and where it comes from."),
         "schema": ("about", "JSON schemas: plan, config, and what --json prints."),

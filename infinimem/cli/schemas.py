@@ -30,6 +30,8 @@ ABOUT = {
     "merge": "merge --json: the report, as of flush",
     "undo": "undo --json: the report, as of flush",
     "recover": "recover --json: the seqs that came back",
+    "export": "export --json: what was written, and what was left out",
+    "export-lines": "export --format jsonl: one line of it, a JSON object",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "demo": "demo --json: the commands that were run and what they printed",
@@ -278,6 +280,14 @@ def view_schema(name: str) -> Schema:
             value = {"type": ["integer", "number", "string", "boolean"]}
             row = record(name=text(), value=value, origin=text("default, flag, $VARIABLE or file:line"), about=text())
             return record(library=text(), user_config=text(), settings=rows(row))
+        case "export":
+            counts = {name: number() for name in ("documents", "entries", "withheld", "size")}
+            kinds = text("jsonl, md or html")
+            return record(format=kinds, out=text(), **counts, left_out=rows(record(**PROBLEM), "files not read"))
+        case "export-lines":
+            from infinimem.exchange.export.schema import LINE
+
+            return LINE
         case "schema":
             return rows(record(name=text(), about=text()))
         case _:

@@ -1,0 +1,1 @@
+"""Bringing memory in from elsewhere, and taking it out."""
