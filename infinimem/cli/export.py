@@ -23,7 +23,8 @@ app = command_app()
 @app.command(
     epilog=examples(
         "infinimem export > memory.jsonl",
-        "infinimem export --out ines.jsonl --where source=Ines",
+        "infinimem export --out memory.md --history",
+        "infinimem export --out site --where source=Ines",
     )
 )
 def export(
@@ -74,6 +75,7 @@ def say_what(done: Exported) -> None:
         say(shown(f"left out {problem}"))
     kept = f"; the filter held {count(done.withheld, 'entry', 'entries')} back" if done.withheld else ""
     if done.out:
-        say(f"exported {count(done.entries, 'entry', 'entries')} to {shown(done.out)}{kept}")
+        door = f"; open {shown(done.out)}/index.html" if done.format == "html" else ""
+        say(f"exported {count(done.entries, 'entry', 'entries')} to {shown(done.out)}{door}{kept}")
     elif kept:
         say(kept.removeprefix("; "))

@@ -6,14 +6,18 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from infinimem.errors import BadInput
 from infinimem.exchange.export.json_lines import export_records, record_line
 from infinimem.exchange.export.place import new_file, refuse_inside
-from infinimem.exchange.export.source import Chosen, choose, read_source
+from infinimem.exchange.export.source import choose, read_source
 from infinimem.model import Filter, Problem
 
-FORMATS = ("jsonl",)
+if TYPE_CHECKING:
+    from infinimem.exchange.export.book import Book
+
+FORMATS = ("jsonl", "md", "html")
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md"}
 
 
@@ -48,7 +52,12 @@ def export(
         refuse_inside(root, out)
     source = read_source(root)
     chosen = choose(source, filter)
-    size = write_lines(out, (record_line(record) for record in export_records(chosen)))
+    if format == "jsonl":
+        size = write_lines(out, (record_line(record) for record in export_records(chosen)))
+    else:
+        from infinimem.exchange.export.book import book_of
+
+        size = write_book(book_of(chosen, name_of(root)), format, out, history, progress)
     entries = {seq for document in chosen.documents for entry in document.entries for seq in entry.seqs}
     return Exported(
         format,
@@ -68,6 +77,24 @@ def format_for(out: Path | None) -> str:
     return ENDINGS.get(out.suffix.casefold(), "html" if not out.suffix else "jsonl")
 
 
+def name_of(root: Path) -> str:
+    """What a library is called: the name of its folder, or of the one that a folder called memory lies in."""
+    return root.resolve().name or "memory"
+
+
+def write_book(
+    book: Book, format: str, out: Path | None, history: bool, progress: Callable[[str, int, int], None]
+) -> int:
+    """Write what people read; gives its size."""
+    if format == "html" and out is not None:
+        from infinimem.exchange.export.site import write_site
+
+        return write_site(book, out, progress)
+    from infinimem.exchange.export.one_page import markdown_lines
+
+    return write_lines(out, (line.encode("utf-8", "replace") for line in markdown_lines(book, history=history)))
+
+
 def write_lines(out: Path | None, lines: Iterable[bytes]) -> int:
     """Write the pieces as they come, and give their size."""
     size = 0
@@ -82,6 +109,3 @@ def write_lines(out: Path | None, lines: Iterable[bytes]) -> int:
             file.write(line)
             size += len(line)
     return size
-
-
-__all__ = ["Chosen", "Exported", "export", "format_for"]
