@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.exchange.export.load import Loaded
+    from infinimem.exchange.export.run import Exported
     from infinimem.exchange.facts import Extracting
     from infinimem.exchange.run import Imported
     from infinimem.grep import Match
@@ -435,6 +437,38 @@ class Library:
 
         require(not isinstance(seqs, str | int), "recover takes several seqs, as a list")
         return recover(self.root, list(seqs))
+
+    # exchange
+
+    def export(
+        self,
+        format: str = "",
+        out: str | Path | None = None,
+        *,
+        filter: Filter = Filter(),
+        history: bool = False,
+        progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    ) -> Exported:
+        """Write the library, or what a filter lets out, as `jsonl` (restores it), `md` (to read) or `html` (a site).
+
+        Without a format the name of `out` says it; without `out` it goes to standard output. `history` also shows
+        in `md` what was replaced. Only an earlier export is ever overwritten. Raises `BadInput`, `StorageFailed`.
+        """
+        from infinimem.exchange.export.run import export, format_for
+
+        place = None if out is None else Path(out).expanduser()
+        if filter.topic:
+            filter = replace(filter, topic=self._require(filter.topic))
+        return export(self.root, format or format_for(place), place, filter, history=history, progress=progress)
+
+    def load_export(self, path: str | Path) -> Loaded:
+        """Load what `export` wrote as JSON lines: restored where this library is empty, else added with new seqs.
+
+        One transaction; loading it again adds nothing. Raises `BadInput` where the file is no whole export.
+        """
+        from infinimem.exchange.export.load import load_export
+
+        return load_export(self.root, Path(path).expanduser(), self.clock())
 
     # read
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from infinimem.check import Finding
+    from infinimem.exchange.export.load import Loaded
 
 app = command_app()
 
@@ -28,31 +29,39 @@ def init(
     commit: Annotated[
         bool, typer.Option("--commit", help="With --git: every flush is a commit (the setting git.commit).")
     ] = False,
+    exported: Annotated[str, typer.Option("--from", metavar="FILE", help="Load what `export` wrote there.")] = "",
 ) -> int:
     """Make a library in a folder; harmless on an existing one.
 
     With --git the folder becomes a repository unless it lies in one, and the clone learns how memory is merged, which
-    git does not clone. Only this repository's own configuration is touched.
+    git does not clone. Only this repository's own configuration is touched. With --from it gets what another one was
+    exported as: an empty one byte for byte, another as new entries, once.
     """
     from pathlib import Path
 
     from infinimem.errors import BadInput
-    from infinimem.store.layout import create_library
+    from infinimem.store.layout import create_library, is_library
 
     if commit and not git:
         raise BadInput("--commit goes with --git: infinimem init --git --commit")
     root = Path(folder or request_of(ctx).library or ".").expanduser().absolute()
-    made = create_library(root)
+    made = not is_library(root) if exported else create_library(root)
+    loaded = load_export(root, exported) if exported else None
     done, waiting, trouble = set_up_git(root, commit) if git else ((), False, "")
     if wants_json(ctx):
-        emit({"library": str(root), "created": made, "git": list(done)})
+        brought = loaded_values(loaded) if loaded is not None else {}
+        emit({"library": str(root), "created": made, "git": list(done), **brought})
+    elif loaded is not None:
+        out(loaded_line(loaded, root))
+        for line in (*loaded.notes, *done):
+            say(shown(line))
     else:
         out(f"{'made a library in' if made else 'there is a library already in'} {root}")
         for line in done:
             out(line)
     if trouble:
         raise BadInput(trouble)
-    if wants_json(ctx):
+    if wants_json(ctx) or loaded is not None:
         return 0
     from shlex import quote
 
@@ -71,6 +80,33 @@ def set_up_git(root: Path, commit: bool) -> tuple[tuple[str, ...], bool, str]:
     found = set_up(root)
     trouble = switch_commits_on(root) if commit else ""
     return found.done or ("git merges it by entry already",), found.waiting, trouble
+
+
+def load_export(root: Path, exported: str) -> Loaded:
+    """Load an export; a library is made only if the file is one."""
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from infinimem.exchange.export.load import load_export
+
+    return load_export(root, Path(exported).expanduser(), datetime.now(UTC))
+
+
+def loaded_values(loaded: Loaded) -> dict[str, Any]:
+    """What an export brought, as JSON has it."""
+    names = ("restored", "known", "retired")
+    several = {name: list(getattr(loaded, name)) for name in ("seqs", "topics", "notes")}
+    return {**{name: getattr(loaded, name) for name in names}, **several}
+
+
+def loaded_line(loaded: Loaded, root: Path) -> str:
+    """What an export brought, in a line."""
+    entries = count(len(loaded.seqs), "entry", "entries")
+    if loaded.restored:
+        return f"restored {entries} in {root}"
+    known = f"; {loaded.known:,} were there already" if loaded.known else ""
+    retired = f"; {loaded.retired:,} of them replaced now" if loaded.retired else ""
+    return f"added {entries} to {root}{known}{retired}"
 
 
 @app.command(epilog=examples("infinimem check", "infinimem check --fix"))

@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Exchange": {
         "import": ("exchange", "Bring in chats, sessions and notes from elsewhere."),
+        "export": ("export", "JSON lines that restore it, one document, or a site to read."),
     },
     "More": {
         "merge-driver": ("git", "Called by git: merge a file of a library by entry."),

@@ -15,7 +15,7 @@ from infinimem.cli.talk import emit, is_terminal, out, say
 if TYPE_CHECKING:
     from infinimem.config import Settings
     from infinimem.consolidate.run import Report
-    from infinimem.model import Outcome, Step, Usage
+    from infinimem.model import Outcome, Usage
 
 app = command_app()
 

@@ -32,6 +32,8 @@ ABOUT = {
     "recover": "recover --json: the seqs that came back",
     "merge-driver": "merge-driver --json: the file, and how many places of it a person has to decide",
     "import": "import --json: what came in, what did not and why",
+    "export": "export --json: what was written, and what was left out",
+    "export-lines": "export --format jsonl: one line of it, a JSON object",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "mcp": "mcp --json: the tools that agents get",
@@ -290,6 +292,14 @@ def view_schema(name: str) -> Schema:
             value = {"type": ["integer", "number", "string", "boolean"]}
             row = record(name=text(), value=value, origin=text("default, flag, $VARIABLE or file:line"), about=text())
             return record(library=text(), user_config=text(), settings=rows(row))
+        case "export":
+            counts = {name: number() for name in ("documents", "entries", "withheld", "size")}
+            kinds = text("jsonl, md or html")
+            return record(format=kinds, out=text(), **counts, left_out=rows(record(**PROBLEM), "files not read"))
+        case "export-lines":
+            from infinimem.exchange.export.schema import LINE
+
+            return LINE
         case "schema":
             return rows(record(name=text(), about=text()))
         case "mcp":

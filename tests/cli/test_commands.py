@@ -240,6 +240,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("check", ("check",)),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),
+    ("export", ("export", "--out", "out.jsonl")),
+    ("init", ("init", "again", "--from", "out.jsonl")),
     ("settings", ("config",)),
     ("schema", ("schema",)),
     ("mcp", ("mcp",)),
@@ -257,7 +259,7 @@ def test_what_json_prints_is_what_its_schema_says(memory: Path) -> None:
     for name, arguments in OUTPUTS:
         value = json_of(memory, *arguments)
         jsonschema.validate(value, schema_of(name))
-    elsewhere = {"plan", "config", "demo", "write-extract"}  # which have tests of their own
+    elsewhere = {"plan", "config", "demo", "write-extract", "export-lines"}  # which have tests of their own
     assert {name for name, _ in OUTPUTS} | elsewhere == set(ABOUT)
 
 

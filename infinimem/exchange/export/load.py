@@ -1,0 +1,114 @@
+"""Loading an export: into an empty library it is restored byte for byte, into another it is added.
+
+What is added gets seqs of its own, in the old order, and every reference follows. Each entry carries where it comes
+from in `origin`, a digest of its old seq and first words, so that loading the export again, or a later one of the
+same library, adds only what is new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from infinimem.consolidate.due import timestamp
+from infinimem.errors import BadInput
+from infinimem.exchange.export.json_lines import Package, read_package
+from infinimem.exchange.export.merge import plan_merge
+from infinimem.exchange.export.pieces import as_document
+from infinimem.model import Change
+from infinimem.store import transaction
+from infinimem.store.buffer import hold, next_seq, note_state, write_log
+from infinimem.store.evidence import append_to_evidence, event_line
+from infinimem.store.files import digest_of, read_bytes
+from infinimem.store.layout import BUFFER, BUFFER_HEAD, FLUSH_LOCK, LOG, MARKER, SETTINGS, create_library
+from infinimem.store.lock import exclusive
+from infinimem.store.read import list_files
+from infinimem.text.document import entry_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What loading an export did. `seqs` are those of the entries it brought, `topics` the pages it made.
+
+    `restored` says that the library was empty and is now the one that was exported; `known` counts the entries that
+    were there already, `retired` those that what came has replaced; `notes` say what was left as it is, and why.
+    """
+
+    root: str
+    restored: bool
+    seqs: tuple[int, ...] = ()
+    topics: tuple[str, ...] = ()
+    known: int = 0
+    retired: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def load_export(root: Path, path: Path, now: datetime) -> Loaded:
+    """Load a file of JSON lines that `export` wrote into the library in `root`, which is made if missing.
+
+    One transaction: all of it is there, or nothing. Raises `BadInput` where the file is no whole export.
+    """
+    package = read_package(path)
+    for name in package.files:
+        if name == SETTINGS and not sound_settings(package.files[name]):
+            raise BadInput(f"{path}: its infinimem.yaml does not say `format: 1`; nothing was loaded")
+    create_library(root)
+    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
+        if is_empty(root, note):
+            return restore(root, package, note)
+        return add(root, package, note, timestamp(now))
+
+
+def sound_settings(content: bytes) -> bool:
+    """Whether settings mark a folder as a library of this format."""
+    from infinimem.store.layout import FORMAT
+
+    found = FORMAT.search(content.decode("utf-8", "replace"))
+    return found is not None and found[1].strip("'\"") == "1"
+
+
+def is_empty(root: Path, note: int) -> bool:
+    """Whether nothing was ever written here. Call it under the lock that `note` is."""
+    others = [path for path in list_files(root) if path != BUFFER]
+    return not others and (read_bytes(root / BUFFER) or b"") in (b"", BUFFER_HEAD) and next_seq(root, note) == 1
+
+
+def restore(root: Path, package: Package, note: int) -> Loaded:
+    """The exported library, byte for byte. Settings that stand here already stay."""
+    changes: list[Change] = []
+    for path, content in package.files.items():
+        old = read_bytes(root / path)
+        if path == LOG or (path == SETTINGS and old not in (None, MARKER.encode())):
+            continue
+        if old != content:
+            changes.append(Change(path, "" if old is None else digest_of(old), content))
+    transaction.commit(root, changes, [])
+    documents = [as_document(path, content) for path, content in package.files.items()]
+    waiting = [entry for document in documents if document.path in (BUFFER, LOG) for entry in document.entries]
+    lines = [line for entry in waiting for line in entry_lines(entry.signature, entry.text)]
+    write_log(root, "".join(lines).encode("utf-8", "surrogateescape"))
+    if not (root / BUFFER).exists() and next_seq(root, note) <= package.high:  # the note of seqs needs it
+        transaction.commit(root, [Change(BUFFER, "", BUFFER_HEAD)], [])
+    note_state(root, note, package.high + 1)
+    seqs = sorted({seq for document in documents for entry in document.entries for seq in entry.seqs})
+    topics = tuple(document.id for document in documents if document.path.startswith("topics/"))
+    return Loaded(str(root), True, tuple(seqs), topics)
+
+
+def add(root: Path, package: Package, note: int, now: str) -> Loaded:
+    """What of an export is not here yet, with seqs of this library."""
+    paths = list_files(root)
+    files = {path: read_bytes(root / path) or b"" for path in (*paths, LOG)}
+    merge = plan_merge(package, files, next_seq(root, note), now)
+    if not merge.contents and not merge.evidence:
+        return Loaded(str(root), False, known=merge.known, notes=merge.notes)
+    changes = [
+        Change(path, digest_of(files[path]) if path in paths else "", content)
+        for path, content in merge.contents.items()
+    ]
+    high = event_line("flush", now, high=str(merge.following - 1))
+    transaction.commit(root, changes, [append_to_evidence(root, now, [*merge.evidence, high])])
+    write_log(root, "".join(merge.logged).encode("utf-8", "surrogateescape"))
+    note_state(root, note, merge.following)
+    return Loaded(str(root), False, merge.seqs, merge.topics, merge.known, merge.retired, merge.notes)

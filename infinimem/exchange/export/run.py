@@ -1,0 +1,111 @@
+"""`export`: a library, or what a filter lets out of it, in one of three forms."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infinimem.errors import BadInput
+from infinimem.exchange.export.json_lines import export_records, record_line
+from infinimem.exchange.export.place import new_file, refuse_inside
+from infinimem.exchange.export.source import choose, read_source
+from infinimem.model import Filter, Problem
+
+if TYPE_CHECKING:
+    from infinimem.exchange.export.book import Book
+
+FORMATS = ("jsonl", "md", "html")
+ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md"}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote. `withheld` counts the entries that the filter kept back, `left_out` names unread files."""
+
+    format: str
+    out: str
+    documents: int
+    entries: int
+    withheld: int
+    size: int
+    left_out: tuple[Problem, ...] = ()
+
+
+def export(
+    root: Path,
+    format: str,
+    out: Path | None,
+    filter: Filter,
+    *,
+    history: bool = False,
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> Exported:
+    """Write a library to `out`, or to standard output, as `Library.export` promises."""
+    if format not in FORMATS:
+        raise BadInput(f"there is no format {format!r}; use {', '.join(FORMATS)}")
+    if out is None and format == "html":
+        raise BadInput("a site is a folder; name one: --out DIR")
+    if out is not None:
+        refuse_inside(root, out)
+    source = read_source(root)
+    chosen = choose(source, filter)
+    if format == "jsonl":
+        size = write_lines(out, (record_line(record) for record in export_records(chosen)))
+    else:
+        from infinimem.exchange.export.book import book_of
+
+        size = write_book(book_of(chosen, name_of(root)), format, out, history, progress)
+    entries = {seq for document in chosen.documents for entry in document.entries for seq in entry.seqs}
+    return Exported(
+        format,
+        "" if out is None else str(out),
+        len(chosen.documents),
+        len(entries),
+        len(chosen.withheld),
+        size,
+        source.left_out,
+    )
+
+
+def format_for(out: Path | None) -> str:
+    """The format that the name of a file or folder asks for."""
+    if out is None:
+        return "jsonl"
+    return ENDINGS.get(out.suffix.casefold(), "html" if not out.suffix else "jsonl")
+
+
+def name_of(root: Path) -> str:
+    """What a library is called: the name of its folder, or of the one that a folder called memory lies in."""
+    return root.resolve().name or "memory"
+
+
+def write_book(
+    book: Book, format: str, out: Path | None, history: bool, progress: Callable[[str, int, int], None]
+) -> int:
+    """Write what people read; gives its size."""
+    if format == "html" and out is not None:
+        from infinimem.exchange.export.site import write_site
+
+        return write_site(book, out, progress)
+    from infinimem.exchange.export.one_page import markdown_lines
+
+    return write_lines(out, (line.encode("utf-8", "replace") for line in markdown_lines(book, history=history)))
+
+
+def write_lines(out: Path | None, lines: Iterable[bytes]) -> int:
+    """Write the pieces as they come, and give their size."""
+    size = 0
+    if out is None:
+        for line in lines:
+            sys.stdout.buffer.write(line)
+            size += len(line)
+        sys.stdout.buffer.flush()
+        return size
+    with new_file(out) as file:
+        for line in lines:
+            file.write(line)
+            size += len(line)
+    return size
