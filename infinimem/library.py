@@ -499,6 +499,25 @@ class Library:
         done = [Finding(Problem(SETTINGS, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
         return [*done, *check(self.root, self.clock(), fix=fix)]
 
+    def file_of(self, topic: str) -> str:
+        """The library-relative path of a topic's file, of CURRENT's for `CURRENT`. Raises `UnknownTopic`."""
+        return path_of(self._require(topic))
+
+    def check_file(self, path: str) -> list[Finding]:
+        """What is wrong in one file (a library-relative path), without reading the others."""
+        from infinimem.saved import check_saved
+
+        return check_saved(self.root, path, self.index())
+
+    def sign(self, path: str) -> list[int]:
+        """Sign the plain bullets that a person typed into one file of ours; gives their seqs.
+
+        Raises `ChangedOnDisk` when the file is saved meanwhile, `NeedsAttention` while a flush is at work.
+        """
+        from infinimem.saved import sign_saved
+
+        return sign_saved(self.root, path, self.clock())
+
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
         """The index, brought up to date with the files; `progress` is told how many of them are read."""
         from infinimem.indexing import fresh_index

@@ -31,6 +31,8 @@ ABOUT = {
     "undo": "undo --json: the report, as of flush",
     "recover": "recover --json: the seqs that came back",
     "merge-driver": "merge-driver --json: the file, and how many places of it a person has to decide",
+    "edit": "edit --json: what was saved, signed and found wrong",
+    "watch": "watch --json: one event, on a line of its own",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "demo": "demo --json: the commands that were run and what they printed",
@@ -278,6 +280,14 @@ def view_schema(name: str) -> Schema:
                     fixable=truth(), fixed=truth(),
                 )
             )  # fmt: skip
+        case "edit":
+            finding = record(**PROBLEM, code=text(), blocking=truth(), fixable=truth())
+            return record(
+                topic=text(), path=text(), changed=truth(), exit_code=number("the editor's"),
+                signed=rows(number(least=1), "bullets that were signed just now"), problems=rows(finding),
+            )  # fmt: skip
+        case "watch":
+            return event_schema()
         case "settings":
             value = {"type": ["integer", "number", "string", "boolean"]}
             row = record(name=text(), value=value, origin=text("default, flag, $VARIABLE or file:line"), about=text())
@@ -287,6 +297,23 @@ def view_schema(name: str) -> Schema:
         case _:
             step = record(command=text(), exit_code=number(), output=text("both streams"))
             return record(library=text("the copy"), steps=rows(step))
+
+
+def event_schema() -> Schema:
+    """What `watch` prints, a line each time."""
+    events = "watching polling saved moved gone problem signed flushed failed waiting lost back stopped".split()
+    return record(
+        at=text("ISO 8601, UTC"),
+        event={"enum": events},
+        path=text("file, relative to the library; empty where it is about all of it"),
+        line=number("0 is the whole file"),
+        message=text(),
+        code=text("of a problem, as in check"),
+        blocking=truth("the file is left unchanged until a person looked"),
+        fixable=truth("infinimem check --fix mends it"),
+        seqs=rows(number(least=1), "entries that were signed or flushed"),
+        count=number("topics, or files where they are too many to be named"),
+    )
 
 
 def figures_schema() -> Schema:
