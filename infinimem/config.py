@@ -76,6 +76,14 @@ SETTINGS: tuple[Setting, ...] = (
         "ask.reader", "auto", "choice", "who reads for `ask`", choices=("auto", "agentic", "hybrid", "summary", "bm25")
     ),
     Setting("ask.rounds", 7, "count", "rounds of tool calls that the agentic reader may take"),  # Infini Memory 4.1
+    Setting(
+        "links",
+        "auto",
+        "choice",
+        "places as links on a terminal that has them, or never",
+        in_library=False,
+        choices=("auto", "never"),
+    ),
     Setting("ask.tokens", 3000, "count", "tokens of evidence that an answer is written from"),
     Setting("git.commit", False, "truth", "every flush, undo, split, merge and repair is a git commit (true, false)"),
 )

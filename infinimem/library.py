@@ -617,6 +617,25 @@ class Library:
         why_not = commit_repairs(self.root, repairs).why_not
         return [*findings, *([Finding(Problem(".", 0, why_not, blocking=False, code="uncommitted"))] * bool(why_not))]
 
+    def file_of(self, topic: str) -> str:
+        """The library-relative path of a topic's file, of CURRENT's for `CURRENT`. Raises `UnknownTopic`."""
+        return path_of(self._require(topic))
+
+    def check_file(self, path: str) -> list[Finding]:
+        """What is wrong in one file (a library-relative path), without reading the others."""
+        from infinimem.saved import check_saved
+
+        return check_saved(self.root, path, self.index())
+
+    def sign(self, path: str) -> list[int]:
+        """Sign the plain bullets that a person typed into one file of ours; gives their seqs.
+
+        Raises `ChangedOnDisk` when the file is saved meanwhile, `NeedsAttention` while a flush is at work.
+        """
+        from infinimem.saved import sign_saved
+
+        return sign_saved(self.root, path, self.clock())
+
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
         """This thread's index, brought up to date with the files; `progress` is told how many of them are read.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infinimem.cli.request import command_app, examples, open_library, request_of, seqs_of, wants_json
-from infinimem.cli.show import count, paint, shown
+from infinimem.cli.show import count, paint, place_of, shown
 from infinimem.cli.talk import emit, out, say
 
 if TYPE_CHECKING:
@@ -121,12 +121,13 @@ def check(
 
     The exit code is 3 when something keeps a file from being changed until a person has looked at it.
     """
-    findings = open_library(ctx).check(fix=fix)
+    library = open_library(ctx)
+    findings = library.check(fix=fix)
     if wants_json(ctx):
         emit([finding_values(finding) for finding in findings])
     else:
         for finding in findings:
-            out(finding_line(finding))
+            out(finding_line(library.root, finding))
         say(verdict(findings))
     return 3 if any(finding.problem.blocking and not finding.fixed for finding in findings) else 0
 
@@ -145,13 +146,13 @@ def finding_values(finding: Finding) -> dict[str, Any]:
     }
 
 
-def finding_line(finding: Finding) -> str:
+def finding_line(root: Path, finding: Finding) -> str:
     """`path:line: message`, and what became of it."""
     problem = finding.problem
-    place = f"{problem.path}:{problem.line}" if problem.line else problem.path
+    place = place_of(root, problem.path, problem.line)
     mark = " (fixed)" if finding.fixed else ""
     colour = "green" if finding.fixed else "red" if problem.blocking else "yellow"
-    return f"{paint(shown(place), 'cyan')}: {paint(shown(problem.message), colour)}{mark}"
+    return f"{place}: {paint(shown(problem.message), colour)}{mark}"
 
 
 def verdict(findings: list[Finding]) -> str:

@@ -12,11 +12,13 @@ import typer
 from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
 from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import READABLE, count, cut, duration, on_one_line, paint, paragraph, shown, width, wrap
+from infinimem.cli.show import READABLE, count, cut, duration, linked, on_one_line, paint, paragraph, shown, width, wrap
 from infinimem.cli.talk import emit, flush, is_terminal, out, say
 from infinimem.errors import BadInput, ModelFailed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from infinimem.ask import Answer, Evidence, Round
     from infinimem.grep import Match
     from infinimem.model import Filter, Hit
@@ -61,7 +63,8 @@ def ask(
     filter = filter_of(where, since, until, ns, as_of, known_at, everything)
     streams = is_terminal() and not wants_json(ctx)
     heard = Heard()
-    answer = shown_library(ctx).ask(
+    library = shown_library(ctx)
+    answer = library.ask(
         words,
         reader="bm25" if evidence else reader,
         k=k or 0,
@@ -73,7 +76,7 @@ def ask(
         emit(answer_values(answer))
     else:
         heard.end()
-        print_answer(answer, filter, heard.text, alone=evidence, scores=trace)
+        print_answer(library.root, answer, filter, heard.text, alone=evidence, scores=trace)
     if trace:
         say_how(answer, filter)
     if answer.failed:
@@ -112,19 +115,19 @@ def watcher(trace: bool) -> Callable[[Round], None]:
     return watch if trace else lambda one: None
 
 
-def print_answer(answer: Answer, filter: Filter, heard: str, *, alone: bool, scores: bool) -> None:
+def print_answer(root: Path, answer: Answer, filter: Filter, heard: str, *, alone: bool, scores: bool) -> None:
     """The answer and what it cites; or *not in memory* and what comes nearest; or the evidence by itself."""
     if answer.failed:
         say(f"no answer was written: {answer.failed}")
         if answer.evidence:
             say(f"this is what memory holds, likeliest first ({len(answer.evidence)})")
-        print_evidence(answer.evidence, scores=scores)
+        print_evidence(root, answer.evidence, scores=scores)
     elif not answer.found:
         out("not in memory")
         say(why_missing(answer, filter))
         if answer.nearest:
             out("nearest:")
-            print_evidence(answer.nearest, scores=scores)
+            print_evidence(root, answer.nearest, scores=scores)
     elif answer.text:
         if heard.split() != answer.text.split():
             if heard:
@@ -132,11 +135,11 @@ def print_answer(answer: Answer, filter: Filter, heard: str, *, alone: bool, sco
             out("\n".join(wrap(shown(answer.text), min(width(), READABLE))) if is_terminal() else answer.text)
         out()
         cited = set(answer.citations)
-        print_evidence(tuple(piece for piece in answer.evidence if piece.place in cited), scores=scores)
+        print_evidence(root, tuple(piece for piece in answer.evidence if piece.place in cited), scores=scores)
     else:
         if not alone:
             say(f"no model wrote an answer; this is what memory holds, likeliest first ({len(answer.evidence)})")
-        print_evidence(answer.evidence, scores=scores)
+        print_evidence(root, answer.evidence, scores=scores)
 
 
 def text_of(words: list[str], what: str) -> str:
@@ -155,16 +158,16 @@ def why_missing(answer: Answer, filter: Filter) -> str:
     return why if filter == Filter() else f"{why}, or nothing passes the filters"
 
 
-def print_evidence(pieces: tuple[Evidence, ...], *, scores: bool = False) -> None:
+def print_evidence(root: Path, pieces: tuple[Evidence, ...], *, scores: bool = False) -> None:
     """Each piece with the place to open it at; a blank line between."""
     for at, piece in enumerate(pieces):
         if at:
             out()
-        out(evidence_head(piece) + (paint(f"  {piece.score:.2f}", "dim") if scores else ""))
+        out(evidence_head(root, piece) + (paint(f"  {piece.score:.2f}", "dim") if scores else ""))
         out(paragraph(piece.text))
 
 
-def evidence_head(piece: Evidence) -> str:
+def evidence_head(root: Path, piece: Evidence) -> str:
     """`[topic:line] date · source · heading`."""
     noted = f"noted {piece.observed[:10]}" if piece.observed else ""
     about = [piece.time or noted, on_one_line(piece.source), " > ".join(piece.headings), piece.retired]
@@ -174,7 +177,8 @@ def evidence_head(piece: Evidence) -> str:
         from rich.cells import cell_len
 
         words = cut(words, max(24, width() - cell_len(place) - 1))
-    return f"{paint(place, 'bold cyan')} {paint(words, 'dim')}".rstrip()
+    link = linked(paint(place, "bold cyan"), root, piece.path, piece.span.start)
+    return f"{link} {paint(words, 'dim')}".rstrip()
 
 
 def answer_values(answer: Answer) -> dict[str, Any]:
@@ -267,11 +271,12 @@ def search(
 
     words = text_of(query, "query")
     filter = replace(filter_of(where, since, until, ns, as_of, known_at, everything), topic=topic)
-    hits = shown_library(ctx).search(words, k, filter=filter)
+    library = shown_library(ctx)
+    hits = library.search(words, k, filter=filter)
     if wants_json(ctx):
         emit([hit_values(hit) for hit in hits])
     else:
-        print_hits(hits)
+        print_hits(library.root, hits)
     if not hits:
         say("nothing found")
     return 0 if hits else 1
@@ -295,7 +300,7 @@ def hit_values(hit: Hit) -> dict[str, Any]:
     }
 
 
-def print_hits(hits: list[Hit]) -> None:
+def print_hits(root: Path, hits: list[Hit]) -> None:
     """The place and two lines of text on a terminal, one line with tabs for a program."""
     for hit in hits:
         place = f"{hit.topic}:{hit.line}"
@@ -303,7 +308,8 @@ def print_hits(hits: list[Hit]) -> None:
         text = on_one_line(hit.text) + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():
             words = " · ".join(shown(word) for word in about if word)
-            out(f"{paint(shown(place), 'bold cyan')}  {paint(words, 'dim')}")
+            link = linked(paint(shown(place), "bold cyan"), root, hit.unit.path, hit.line)
+            out(f"{link}  {paint(words, 'dim')}")
             first, *more = wrap(shown(text), min(width(), READABLE) - 2)
             out(f"  {first}")
             if more:
@@ -330,13 +336,14 @@ def grep(
     everything: Annotated[bool, typer.Option("--all", help="Search evidence, too.")] = False,
 ) -> int:
     """The lines that match a regular expression, as path:line:text; in linear time whatever the pattern."""
-    matches = open_library(ctx).grep(
+    library = open_library(ctx)
+    matches = library.grep(
         pattern, topic, ignore_case=ignore_case, context=context, limit=limit or 0, retired=everything
     )
     if wants_json(ctx):
         emit([match_values(match) for match in matches])
     else:
-        print_matches(matches, highlighter(pattern, ignore_case), grouped=context > 0)
+        print_matches(library.root, matches, highlighter(pattern, ignore_case), grouped=context > 0)
     return 0 if matches else 1
 
 
@@ -377,7 +384,7 @@ def highlighter(pattern: str, ignore_case: bool) -> Any:
     return painted
 
 
-def print_matches(matches: list[Match], painted: Any, *, grouped: bool) -> None:
+def print_matches(root: Path, matches: list[Match], painted: Any, *, grouped: bool) -> None:
     """As grep prints them: `path:line:text`, context as `path-line-text`, `--` between distant ones."""
     matching = {(match.path, match.line) for match in matches}
     path, last = "", 0
@@ -394,6 +401,6 @@ def print_matches(matches: list[Match], painted: Any, *, grouped: bool) -> None:
                 continue
             is_match = number == match.line
             mark = ":" if is_match else "-"
-            place = paint(shown(path), "cyan") + mark + paint(str(number), "dim") + mark
-            out(place + (painted(text) if is_match else shown(text)))
+            place = paint(shown(path), "cyan") + mark + paint(str(number), "dim")
+            out(linked(place, root, path, number) + mark + (painted(text) if is_match else shown(text)))
             last = number

@@ -8,10 +8,25 @@ import typer
 
 from infinimem.cli.filters import topic_ids
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, shown, table
+from infinimem.cli.show import (
+    address,
+    count,
+    duration,
+    on_one_line,
+    paint,
+    paragraph,
+    place_of,
+    shown,
+    shows_links,
+    table,
+)
 from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.text import Text
+
     from infinimem.library import Library
     from infinimem.model import Entry
     from infinimem.reading import Status, Trace
@@ -117,7 +132,7 @@ def catalog(
     if wants_json(ctx):
         emit([row_values(row) for row in rows[:kept]])
     else:
-        print_rows(rows[:kept])
+        print_rows(library.root, rows[:kept])
     if kept < len(rows):
         say(f"{len(rows) - kept:,} more of {count(len(rows), 'topic')}; name words to search for, or raise the limit")
     if words and not rows:
@@ -159,7 +174,7 @@ def row_values(row: CatalogRow) -> dict[str, Any]:
     }
 
 
-def print_rows(rows: list[CatalogRow]) -> None:
+def print_rows(root: Path, rows: list[CatalogRow]) -> None:
     """Columns on a terminal, tabs for a program."""
     if not is_terminal():
         for row in rows:
@@ -167,12 +182,22 @@ def print_rows(rows: list[CatalogRow]) -> None:
         return
     table(
         [
-            (row.topic, f"{row.entries:,}", f"{row.tokens:,}", on_one_line(f"{row.title}: {row.summary}"))
+            (topic_cell(root, row), f"{row.entries:,}", f"{row.tokens:,}", on_one_line(f"{row.title}: {row.summary}"))
             for row in rows
         ],
         ("cyan", ">", ">dim", ""),
         cutting=True,
     )
+
+
+def topic_cell(root: Path, row: CatalogRow) -> str | Text:
+    """A topic's id, as a link to its file where the terminal has links."""
+    if not shows_links():
+        return row.topic
+    from rich.style import Style
+    from rich.text import Text
+
+    return Text(shown(row.topic), Style(link=address(root, row.path)))
 
 
 # read
@@ -295,11 +320,11 @@ def tell_story(library: Library, story: Trace) -> None:
     out(paint("  " + shown(", ".join(f"{key} {value}" for key, value in fields)), "dim"))
     if story.here is not None:
         seqs = f" (one line for {count(len(story.here.seqs), 'entry', 'entries')})" if len(story.here.seqs) > 1 else ""
-        out(f"stands in {paint(shown(f'{story.here.path}:{story.here.line}'), 'cyan')}{seqs}")
+        out(f"stands in {place_of(library.root, story.here.path, story.here.line)}{seqs}")
     for path, entry in story.words:
         rev = entry.signature.get("rev")
         kind = f"revision {rev} in" if rev else "verbatim in"
-        out(f"{kind} {paint(f'{path}:{entry.span.start + 1}', 'cyan')}")
+        out(f"{kind} {place_of(library.root, path, entry.span.start + 1)}")
     for old in story.replaced:
         tell_other(f"replaced {old}", *gist(library, old))
     for by in successors(library, story):

@@ -34,6 +34,8 @@ ABOUT = {
     "import": "import --json: what came in, what did not and why",
     "export": "export --json: what was written, and what was left out",
     "export-lines": "export --format jsonl: one line of it, a JSON object",
+    "edit": "edit --json: what was saved, signed and found wrong",
+    "watch": "watch --json: one event, on a line of its own",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "mcp": "mcp --json: the tools that agents get",
@@ -288,6 +290,14 @@ def view_schema(name: str) -> Schema:
             )  # fmt: skip
         case "import":
             return imported_schema()
+        case "edit":
+            finding = record(**PROBLEM, code=text(), blocking=truth(), fixable=truth())
+            return record(
+                topic=text(), path=text(), changed=truth(), exit_code=number("the editor's"),
+                signed=rows(number(least=1), "bullets that were signed just now"), problems=rows(finding),
+            )  # fmt: skip
+        case "watch":
+            return event_schema()
         case "settings":
             value = {"type": ["integer", "number", "string", "boolean"]}
             row = record(name=text(), value=value, origin=text("default, flag, $VARIABLE or file:line"), about=text())
@@ -329,6 +339,23 @@ def imported_schema() -> Schema:
         notes=rows(text(), "what was changed on the way"),
         library=text(),
         created=truth("whether the library was made now"),
+    )
+
+
+def event_schema() -> Schema:
+    """What `watch` prints, a line each time."""
+    events = "watching polling saved moved gone problem signed flushed failed waiting lost back stopped".split()
+    return record(
+        at=text("ISO 8601, UTC"),
+        event={"enum": events},
+        path=text("file, relative to the library; empty where it is about all of it"),
+        line=number("0 is the whole file"),
+        message=text(),
+        code=text("of a problem, as in check"),
+        blocking=truth("the file is left unchanged until a person looked"),
+        fixable=truth("infinimem check --fix mends it"),
+        seqs=rows(number(least=1), "entries that were signed or flushed"),
+        count=number("topics, or files where they are too many to be named"),
     )
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from infinimem.cli.talk import is_terminal, out
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, RenderableType
     from rich.text import Text
 
@@ -21,6 +23,8 @@ CONTROLS = {
     **dict.fromkeys(range(127, 160), 0xFFFD),
 }
 """Control characters in a text, shown instead of obeyed: a note must not repaint someone's terminal."""
+NO_LINKS = frozenset({"", "dumb", "linux", "eterm", "eterm-color", "vt100", "vt220", "cons25"})
+"""Terminals that would print a link's address instead of hiding it."""
 READABLE = 100
 """Columns beyond which running text is hard to follow."""
 OTHERS = 20
@@ -55,6 +59,40 @@ def paint(text: str, style: str) -> str:
     if not text or not style or not (is_terminal() or is_forced()) or console().color_system is None:
         return text
     return console().get_style(style).render(text)
+
+
+@cache
+def shows_links() -> bool:
+    """Whether standard output is a terminal that makes links of OSC 8, and the user wants them."""
+    if not is_terminal() or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in NO_LINKS:
+        return False
+    from infinimem.config import load_settings
+    from infinimem.errors import InfinimemError
+
+    try:
+        return load_settings().text("links") != "never"
+    except InfinimemError:  # said by the command itself where it matters
+        return False
+
+
+def address(root: Path, path: str, line: int = 0) -> str:
+    """The file's address: with the machine's name, as a terminal may be another one's, and the line for who uses it."""
+    from urllib.parse import quote_from_bytes
+
+    place = quote_from_bytes(os.fsencode(root / path))
+    return f"file://{os.uname().nodename}{place}" + (f"#{line}" if line else "")
+
+
+def linked(text: str, root: Path, path: str, line: int = 0) -> str:
+    """The text as a link to a file of the library, where the terminal has links."""
+    if not text or not shows_links():
+        return text
+    return f"\x1b]8;;{address(root, path, line)}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+def place_of(root: Path, path: str, line: int = 0) -> str:
+    """`path:line`, in the colour of places and as a link."""
+    return linked(paint(shown(f"{path}:{line}" if line else path), "cyan"), root, path, line)
 
 
 def draw(what: RenderableType) -> None:

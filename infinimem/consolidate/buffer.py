@@ -11,7 +11,7 @@ from infinimem.model import CURRENT, Change, Document, Entry, Signature, Span
 from infinimem.plan.paper import Plan
 from infinimem.store import transaction
 from infinimem.store.buffer import next_seq, note_state, write_log
-from infinimem.store.evidence import evidence_conflicts
+from infinimem.store.evidence import append_to_evidence, event_line, evidence_conflicts
 from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_file, read_log
 from infinimem.text.document import edit, entry_lines, render, unsigned_entries
@@ -28,19 +28,33 @@ def refuse_unreadable(root: Path, document: Document) -> None:
 
 def sign_buffer(root: Path, note: int, at: str) -> list[int]:
     """Give the plain bullets that a person typed into CURRENT a signature. Under the lock."""
-    file = read_file(root, BUFFER)
-    if file.document.blocking:
-        return []
+    return sign_file(root, BUFFER, note, at)
+
+
+def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
+    """Give the plain bullets that a person typed into a file of ours a signature; gives their seqs. Under the lock.
+
+    What is signed in CURRENT goes into the log of writes, what is signed in a topic into evidence, all at once.
+    Raises `ChangedOnDisk` when the file is saved meanwhile, `NeedsAttention` when evidence cannot be added to.
+    """
+    file = read_file(root, path)
     loose = unsigned_entries(file.document)
-    if not loose:
+    if not loose or file.document.blocking:
         return []
-    first = next_seq(root, note)
+    if path != BUFFER:
+        refuse_unreadable(root, file.document)
+    first = max([next_seq(root, note), *(seq + 1 for entry in file.document.entries for seq in entry.seqs)])
     signed, seqs = sign(file.document, loose, first, at)
-    transaction.commit(root, [Change(BUFFER, file.digest, render(signed))], [])
-    for entry in signed.entries:
-        if entry.seq in seqs:
-            write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
-    note_state(root, note, first + len(seqs))
+    fresh = [entry for entry in signed.entries if entry.seq in seqs]
+    lines = [line for entry in fresh for line in entry_lines(entry.signature, entry.text)]
+    appends = []
+    if path != BUFFER:
+        lines.append(event_line("flush", at, high=str(seqs[-1])))
+        appends.append(append_to_evidence(root, at, lines))
+    transaction.commit(root, [Change(path, file.digest, render(signed))], appends)
+    if path == BUFFER:
+        write_log(root, join_lines(tuple(lines)))
+    note_state(root, note, seqs[-1] + 1)
     return seqs
 
 

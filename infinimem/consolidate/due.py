@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 from infinimem.config import Settings
@@ -21,6 +22,15 @@ def is_due(document: Document, settings: Settings, now: datetime) -> str:
     if age >= settings.number("flush.max_age"):
         return f"its oldest entry is {readable_age(age)} old"
     return ""
+
+
+def seconds_until_due(document: Document, settings: Settings, now: datetime) -> float:
+    """Seconds until CURRENT is due if nobody touches it; 0 when it is, infinite when it is empty."""
+    if not document.entries and not unsigned_entries(document):
+        return math.inf
+    if is_due(document, settings, now):
+        return 0.0
+    return max(0.0, settings.number("flush.max_age") - buffer_age(document, now))
 
 
 def buffer_age(document: Document, now: datetime) -> float:

@@ -33,6 +33,7 @@ from infinimem.store.layout import (
     MANIFEST,
     STATE,
     UNDO,
+    WATCH_LOCK,
 )
 from infinimem.store.lock import exclusive
 from infinimem.text.signature import parse_seqs, render_signature
@@ -81,7 +82,7 @@ class Appended:
 
 def refuse_links(root: Path) -> None:
     """Nothing outside the library is ever written: a repository may bring links where our own files belong."""
-    for name in (STATE, LOCK, FLUSH_LOCK, LOG, COMMIT, MANIFEST, UNDO, KEPT, INDEX, EVIDENCE):
+    for name in (STATE, LOCK, FLUSH_LOCK, WATCH_LOCK, LOG, COMMIT, MANIFEST, UNDO, KEPT, INDEX, EVIDENCE):
         path = root / name
         if path.is_symlink():
             raise NeedsAttention(f"{path} is a symbolic link; remove it, it is made anew. Nothing was written")

@@ -457,6 +457,18 @@ def forget_old_undo(root: Path) -> None:
         shutil.rmtree(root / UNDO / name, ignore_errors=True)
 
 
+def written_digests(root: Path) -> dict[str, str]:
+    """What the commits that can be undone made of each file, the newest last: path → digest."""
+    found: dict[str, str] = {}
+    for name in undo_records(root):
+        try:
+            record = json.loads((root / UNDO / name / "record.json").read_text("utf-8"))
+            found.update((row["path"], row["new"]) for row in record["changes"])
+        except (OSError, ValueError, KeyError, TypeError):  # just being written, or damaged: then it tells nothing
+            continue
+    return found
+
+
 def read_undo(root: Path) -> tuple[str, dict[str, Any]]:
     """The newest undo record's name and content; ("", {}) when there is none."""
     for name in reversed(undo_records(root)):

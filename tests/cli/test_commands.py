@@ -57,6 +57,20 @@ def shell(command: str, folder: Path, home: Path | None = None, **more: str) -> 
     return done.stdout, done.returncode
 
 
+def until_stopped(command: str, folder: Path, home: Path, **more: str) -> tuple[str, int]:
+    """What a command prints that runs until it is stopped, which it is after its first line; and its exit code."""
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {command}"],
+        cwd=folder, env=environment(home, **more), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.terminate()
+    rest, _ = process.communicate(timeout=120)
+    return first + rest, process.returncode
+
+
 def infinimem(*arguments: str, folder: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """One command as a process of its own."""
     return subprocess.run(
@@ -149,7 +163,8 @@ def test_every_help_has_examples_that_run(name: str, memory: Path, capsys: pytes
     assert examples, text
     for example in examples:
         assert f"infinimem {name}" in example
-        printed, code = shell(example, memory, memory.parent)
+        run = until_stopped if name == "watch" else shell
+        printed, code = run(example, memory, memory.parent, EDITOR="true")
         assert code == 0, f"$ {example}\n{printed}"
 
 
@@ -259,7 +274,15 @@ def test_what_json_prints_is_what_its_schema_says(memory: Path) -> None:
     for name, arguments in OUTPUTS:
         value = json_of(memory, *arguments)
         jsonschema.validate(value, schema_of(name))
-    elsewhere = {"plan", "config", "demo", "write-extract", "export-lines"}  # which have tests of their own
+    elsewhere = {
+        "plan",
+        "config",
+        "demo",
+        "write-extract",
+        "export-lines",
+        "edit",
+        "watch",
+    }  # which have tests of their own
     assert {name for name, _ in OUTPUTS} | elsewhere == set(ABOUT)
 
 
@@ -338,7 +361,7 @@ def terminal(command: str, folder: Path, columns: int = 60, **more: str) -> tupl
     return shown.decode("utf-8").replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
 
 
-COLOUR = re.compile("\x1b\\[[0-9;]*m")
+COLOUR = re.compile("\x1b\\[[0-9;]*m|\x1b]8;[^\x1b]*\x1b\\\\")
 
 
 def test_growth_is_drawn_on_a_terminal_and_listed_in_a_pipe(memory: Path) -> None:

@@ -1,0 +1,1 @@
+"""Watching a library: saves checked and signed as they happen, the index warm, flushes when due."""
