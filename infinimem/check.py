@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from infinimem.consolidate.buffer import sign
-from infinimem.consolidate.commit import revision_lines
+from infinimem.consolidate.commit import diff_lines, revision_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span
 from infinimem.plan.desk import aux_list, set_aux, set_header
+from infinimem.secrets import MEANT, secrets_of
 from infinimem.store import transaction
 from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, write_log
 from infinimem.store.evidence import (
@@ -22,11 +23,11 @@ from infinimem.store.evidence import (
     append_to_evidence,
     event_line,
     evidence_conflicts,
+    evidence_path,
     read_records,
     retire_line,
     retirement,
 )
-from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
@@ -41,6 +42,26 @@ MANY = 10
 
 SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
+WORST_FIRST = (
+    "conflict encoding front-matter no-words lost deleted no-evidence kept clash near-miss doubled returned unsettled "
+    "secret permission symlink name edited renamed unsigned date count"
+).split()
+"""What a finding costs if nobody looks at it: a file that is stuck, words that are gone, entries that read wrong."""
+STOPS_A_COMMIT = {"no-words", "clash", "near-miss", "secret"}
+"""What should not go into git as it is, besides files that cannot be understood. The rest mends itself or can wait."""
+FIXES = {
+    "clash": "gives this one a seq of its own",
+    "count": "recounts",
+    "deleted": "notes that it was deleted",
+    "doubled": "drops this one",
+    "edited": "notes them there",
+    "lost": "lets it go",
+    "no-evidence": "copies it there",
+    "renamed": "takes over the new name, the old one keeps finding it",
+    "returned": "notes that it is back",
+    "unsigned": "signs it",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -49,6 +70,11 @@ class Finding:
     problem: Problem
     fixable: bool = False
     fixed: bool = False
+
+    @property
+    def stops_a_commit(self) -> bool:
+        """Whether a git hook should stop at it."""
+        return not self.fixed and (self.problem.blocking or self.problem.code in STOPS_A_COMMIT)
 
 
 @dataclass(slots=True)
@@ -67,9 +93,12 @@ class Survey:
     evidence: list[str] = field(default_factory=list)
     logged: list[Entry] = field(default_factory=list)
     broken: set[int] = field(default_factory=set)
+    given: set[int] = field(default_factory=set)
 
     def say(self, path: str, line: int, message: str, code: str, *, fixable: bool, blocking: bool = False) -> None:
-        """Note a finding."""
+        """Note a finding, with what a repair does about it."""
+        if fixable:
+            message += f"; check --fix {FIXES[code]}"
         self.findings.append(Finding(Problem(path, line, message, blocking, code), fixable))
 
     def document(self, path: str) -> Document:
@@ -85,41 +114,63 @@ class Survey:
             yield self.document(path)
 
     def take_seq(self) -> int:
-        """A seq that nobody has."""
+        """A seq that nobody has, given by a repair."""
         self.following += 1
+        self.given.add(self.following - 1)
         return self.following - 1
 
 
 def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
-    """All findings, in the order of files and lines; with `fix`, the repairable ones are repaired first.
+    """All findings, the worst first; with `fix`, the repairable ones are repaired.
 
     Repairs sign plain bullets, renumber clashing seqs, note hand edits in evidence and recount; they are
     one transaction. Without `fix` nothing is written.
     """
     with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
-        survey = read_survey(root, note, timestamp(now))
-        for examine in (
-            check_files,
-            check_near_misses,
-            check_doubled,
-            check_retired,
-            check_unsigned,
-            check_visible,
-            check_succession,
-            check_evidence,
-            check_headers,
-            check_log,
-        ):
-            examine(survey)
+        survey = examine(root, note, now)
         if fix and (survey.fixed or survey.evidence):
             put_right(survey, note)
             return [replace(finding, fixed=finding.fixable) for finding in in_order(survey.findings)]
         return in_order(survey.findings)
 
 
+def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
+    """All findings, and what `check` with `fix` would change, as a unified diff. Nothing is written."""
+    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
+        survey = examine(root, note, now)
+        return in_order(survey.findings), diff_of(survey)
+
+
+def examine(root: Path, note: int, now: datetime) -> Survey:
+    """The library with all that is wrong with it, and with its repairs worked out."""
+    survey = read_survey(root, note, timestamp(now))
+    for look in (
+        check_files,
+        check_near_misses,
+        check_doubled,
+        check_retired,
+        check_unsigned,
+        check_visible,
+        check_succession,
+        check_evidence,
+        check_headers,
+        check_log,
+        check_secrets,
+    ):
+        look(survey)
+    return survey
+
+
 def in_order(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings by file and line."""
-    return sorted(findings, key=lambda finding: (finding.problem.path, finding.problem.line))
+    """Findings, the worst first, then by file and line."""
+    return sorted(findings, key=lambda finding: (badness(finding), finding.problem.path, finding.problem.line))
+
+
+def badness(finding: Finding) -> tuple[bool, int]:
+    """Where a finding stands among others."""
+    code = finding.problem.code
+    rank = WORST_FIRST.index(code) if code in WORST_FIRST else len(WORST_FIRST)
+    return not finding.problem.blocking, rank
 
 
 def read_survey(root: Path, note: int, at: str) -> Survey:
@@ -265,6 +316,7 @@ def check_unsigned(survey: Survey) -> None:
         if loose and writable(document):
             signed, seqs = sign(document, loose, survey.following, survey.at)
             survey.following += len(seqs)
+            survey.given.update(seqs)
             survey.fixed[document.path] = signed
             if document.id == CURRENT:
                 survey.logged += [entry for entry in signed.entries if entry.seq in seqs]
@@ -304,7 +356,8 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
         if known or len(entry.seqs) > 1:
             message = "the words were changed by hand; evidence lacks them"
         edited = known or len(entry.seqs) > 1
-        survey.say(document.path, line, message, "edited" if edited else "no-evidence", fixable=True)
+        if seqs[0] not in survey.given:  # what gave it its seq is said already
+            survey.say(document.path, line, message, "edited" if edited else "no-evidence", fixable=True)
         survey.evidence += missing
 
 
@@ -388,10 +441,63 @@ def check_log(survey: Survey) -> None:
             first = entry.text.split("\n", 1)[0][:60]
             seqs = render_seqs(entry.seqs)
             message = f"seq {seqs} was written but is gone ({first}); bring it back: infinimem recover {seqs}"
-            survey.say(BUFFER, 0, f"{message}, or let it go: infinimem check --fix", "lost", fixable=True)
+            survey.say(BUFFER, 0, message, "lost", fixable=True)
             for seq in entry.seqs:
                 survey.evidence += entry_lines(Signature((seq,), entry.signature.fields), entry.text)
                 survey.evidence.append(retire_line([seq], 0, "deleted", survey.at))
+
+
+def check_secrets(survey: Survey) -> None:
+    """Text that looks like a key or password: in what is shown, and in evidence where only that still has it."""
+    shown: set[int] = set()
+    for document in survey.documents():
+        shown.update(seq for entry in document.entries for seq in entry.seqs)
+        for kind, line in secrets_of(document):
+            message = f"looks like it holds a secret ({kind}); if it is meant, write secret=ok into the signature"
+            survey.say(document.path, line, message, "secret", fixable=False)
+    meant = {
+        seq
+        for record in survey.records.values()
+        for _, entry in record.entries
+        if MEANT in entry.signature.fields
+        for seq in entry.seqs
+    }
+    for path in evidence_files(survey.root):
+        document = read_file(survey.root, path.relative_to(survey.root).as_posix()).document
+        for kind, line in secrets_of(document, shown | meant):
+            message = f"looks like it holds a secret ({kind}); it stays in evidence until its seq is forgotten"
+            survey.say(document.path, line, message, "secret", fixable=False)
+
+
+def changes_of(survey: Survey) -> list[tuple[File, Document]]:
+    """The files that repairs change, as they are and as they will be."""
+    pairs = []
+    for path, document in survey.fixed.items():
+        file = survey.buffer if path == BUFFER else survey.topics[path]
+        if document.lines != file.document.lines:
+            pairs.append((file, document))
+    return pairs
+
+
+def evidence_of(survey: Survey) -> list[str]:
+    """The lines that evidence gains by the repairs."""
+    high = event_line("flush", survey.at, high=str(survey.following - 1))
+    return [*survey.evidence, high] if survey.evidence else []
+
+
+def diff_of(survey: Survey) -> str:
+    """What the repairs would change, as a unified diff."""
+    pieces = [
+        line
+        for file, document in changes_of(survey)
+        for line in diff_lines(file.path, file.document.lines, document.lines)
+    ]
+    lines = evidence_of(survey)
+    if lines:
+        path = evidence_path(survey.root, survey.at)
+        known = read_file(survey.root, path).document.lines
+        pieces += diff_lines(path, known, (*known, *lines))
+    return "".join(pieces)
 
 
 def put_right(survey: Survey, note: int) -> None:
@@ -399,16 +505,9 @@ def put_right(survey: Survey, note: int) -> None:
     conflicts = evidence_conflicts(survey.root)
     if conflicts:
         raise NeedsAttention(f"{conflicts[0]}")
-    changes = []
-    for path, document in survey.fixed.items():
-        file = survey.buffer if path == BUFFER else survey.topics[path]
-        content = render(document)
-        if digest_of(content) != file.digest:
-            changes.append(Change(path, file.digest, content))
-    appends = []
-    if survey.evidence:
-        lines = [*survey.evidence, event_line("flush", survey.at, high=str(survey.following - 1))]
-        appends.append(append_to_evidence(survey.root, survey.at, lines))
+    changes = [Change(file.path, file.digest, render(document)) for file, document in changes_of(survey)]
+    lines = evidence_of(survey)
+    appends = [append_to_evidence(survey.root, survey.at, lines)] if lines else []
     transaction.commit(survey.root, changes, appends, None)
     for entry in survey.logged:
         write_log(survey.root, join_lines(entry_lines(entry.signature, entry.text)))

@@ -236,6 +236,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("write", ("write", "one", "one", "The pantry needs salt.")),
     ("recover", ("recover", "42")),
     ("check", ("check",)),
+    ("check-preview", ("check", "--fix", "--dry-run")),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),
     ("settings", ("config",)),
