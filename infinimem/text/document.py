@@ -27,7 +27,10 @@ from infinimem.text.signature import parse_fields, parse_signature, render_signa
 from infinimem.text.tokens import estimate
 
 HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
-ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=<)")
+ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=\\?<)")
+EVENT_ITEM = re.compile(r"[-*+][ \t]+(?=\\?<event=)")
+UNCLOSED = re.compile(r"\\?<[A-Za-z_][A-Za-z0-9_.\\-]*=[^<>]*$")
+MOST_HEAD_LINES = 4
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
 NEAR_MISS = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+<\s*(?:seq|event)\s*=")
 CONTINUATION = "  "
@@ -68,10 +71,12 @@ def parse_lines(path: str, lines: tuple[str, ...], ending: str = "") -> Document
         line = lines[at] if at else lines[at].removeprefix(BOM)
         start = line.lstrip(" \t")[:1]
         if start and start in "-*+":
-            signed = read_signed(line, ending)
+            signed = read_signed(lines, at, line, ending)
             if signed is not None:
-                signature, first, indent = signed
-                stop, text = read_text(lines, at, first, indent, ending, fences)
+                signature, first, indent, last = signed
+                stop, text = read_text(lines, last, first, indent, ending, fences)
+                if not first and text and lines[last].rstrip("\r\n").endswith(">"):
+                    text = text[1:]  # broken right after the signature: `write` leaves a space there
                 entries.append(Entry(topic, signature, text, names, Span(at, stop)))
                 at = stop
                 continue
@@ -109,12 +114,12 @@ def read_heading(line: str, ending: str) -> tuple[int, str]:
     return len(match[1]), name.strip()
 
 
-def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
-    """The signature, first line of text and indent of an entry's first line; None if it is no entry."""
+def read_signed(lines: tuple[str, ...], at: int, line: str, ending: str) -> tuple[Signature, str, str, int] | None:
+    """The signature, first line of text and indent of the entry at `line`, and where its signature ends; else None."""
     item = ITEM.match(line)
     if item is None:
         return None
-    rest = strip_ending(line[item.end() :], ending)
+    rest, last = whole_head(lines, at, strip_ending(line[item.end() :], ending), ending)
     parsed = parse_signature(rest)
     if parsed is None:
         return None
@@ -122,8 +127,23 @@ def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
     text = rest[end:]
     if text and text[0] not in " \t":
         # `<seq=1>text`: hand edits omit the space
-        return signature, text, item[1]
-    return signature, text[1:], item[1]
+        return signature, text, item[1], last
+    return signature, text[1:], item[1], last
+
+
+def whole_head(lines: Sequence[str], at: int, rest: str, ending: str) -> tuple[str, int]:
+    """What follows a list item's marker, up to the line that closes its signature: formatters wrap long ones."""
+    if UNCLOSED.match(rest) is None:
+        return rest, at
+    joined = rest
+    for last in range(at + 1, min(at + MOST_HEAD_LINES, len(lines))):
+        line = strip_ending(lines[last], ending).strip(" \t")
+        if not line or line[0] in "-*+#<":
+            break
+        joined = f"{joined.rstrip()} {line}"
+        if parse_fields(joined)[0]:
+            return joined, last
+    return rest, at
 
 
 def read_text(
@@ -297,9 +317,11 @@ def events(lines: Sequence[str], first_line: int = 1) -> list[Event]:
 
     found = []
     for at, line in enumerate(lines):
-        if not line.startswith("- <event="):
+        item = EVENT_ITEM.match(line)
+        if item is None:
             continue
-        fields, _ = parse_fields(line[2:])
+        rest, _ = whole_head(lines, at, line[item.end() :].rstrip("\r\n"), "\n")
+        fields, _ = parse_fields(rest)
         given = dict(fields)
         if "event" in given:
             found.append(Event(given["event"], parse_seqs(given.get("seq", "")), fields, first_line + at))
