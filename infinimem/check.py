@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem.consolidate.buffer import sign
+from infinimem.consolidate.buffer import rejoined, sign
 from infinimem.consolidate.commit import diff_lines, revision_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
@@ -31,7 +31,17 @@ from infinimem.store.evidence import (
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
-from infinimem.text.document import body_tokens, edit, entry_lines, looks_signed, parse, render, unsigned_entries
+from infinimem.text.document import (
+    begins_signed,
+    body_tokens,
+    edit,
+    entry_lines,
+    looks_signed,
+    mended,
+    parse,
+    render,
+    unsigned_entries,
+)
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import join_lines
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -43,8 +53,8 @@ MANY = 10
 SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
 WORST_FIRST = (
-    "conflict encoding front-matter no-words lost deleted no-evidence kept clash near-miss doubled returned unsettled "
-    "secret permission symlink name edited renamed unsigned date count"
+    "conflict encoding front-matter no-words lost deleted no-evidence kept clash near-miss nested adrift doubled "
+    "returned unsettled secret permission symlink name wrapped edited renamed unsigned date count"
 ).split()
 """What a finding costs if nobody looks at it: a file that is stuck, words that are gone, entries that read wrong."""
 STOPS_A_COMMIT = {"no-words", "clash", "near-miss", "secret"}
@@ -56,10 +66,12 @@ FIXES = {
     "doubled": "drops this one",
     "edited": "notes them there",
     "lost": "lets it go",
+    "near-miss": "writes it as the entry that it was",
     "no-evidence": "copies it there",
     "renamed": "takes over the new name, the old one keeps finding it",
     "returned": "notes that it is back",
     "unsigned": "signs it",
+    "wrapped": "indents them",
 }
 
 
@@ -146,7 +158,9 @@ def examine(root: Path, note: int, now: datetime) -> Survey:
     survey = read_survey(root, note, timestamp(now))
     for look in (
         check_files,
+        check_wrapped,
         check_near_misses,
+        check_adrift,
         check_doubled,
         check_retired,
         check_unsigned,
@@ -204,22 +218,104 @@ def check_files(survey: Survey) -> None:
         survey.say(path.relative_to(survey.root).as_posix(), 0, message, "kept", fixable=False)
 
 
+def check_wrapped(survey: Survey) -> None:
+    """Lines of an entry that stand below it without indent: somebody wrapped it at a margin."""
+    words = {entry.seq: entry.text for entry in survey.log.document.entries}
+    words |= {seq: record.newest.text for seq, record in survey.records.items() if record.newest is not None}
+    for document in list(survey.documents()):
+        whole, seqs = rejoined(document, words) if writable(document) else (document, [])
+        for entry in document.entries:
+            if entry.seq in seqs:
+                message = f"the words of seq {entry.seq} go on without indent, so they are prose"
+                survey.say(document.path, entry.span.stop + 1, message, "wrapped", fixable=True)
+        if seqs:
+            survey.given.update(seqs)
+            survey.fixed[document.path] = whole
+
+
 def check_near_misses(survey: Survey) -> None:
     """Lines that look signed but are not, so that they count as prose; and dates that are none."""
-    for document in survey.documents():
+    shown = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
+    for document in list(survey.documents()):
+        starts = {entry.span.start for entry in document.entries}
         inside = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
+        edits: list[tuple[Span, Sequence[str]]] = []
         for at, line in enumerate(document.lines):
-            if at not in inside and looks_signed(line) and not fenced(document, at):
-                message = "looks like an entry but is none, so the line is prose; write it as `- <seq=…> words`"
-                survey.say(document.path, at + 1, message, "near-miss", fixable=False)
-                for found in SEQS_MENTIONED.findall(line):
-                    survey.broken.update(parse_seqs(found.strip("+-")))
-        for entry in document.entries:
-            for key in ("time", "expires"):
-                value = entry.signature.get(key)
-                if value not in ("", "empty") and not DATE.fullmatch(value):
-                    message = f"{key}={value} is no date, so it has no effect; write 2026, 2026-05 or 2026-05-01"
-                    survey.say(document.path, entry.span.start + 1, message, "date", fixable=False)
+            if at in starts or ("seq" not in line and "event" not in line) or fenced(document, at):
+                continue
+            lost = {seq for seq in mentioned(line) if is_held(survey, seq) and seq not in shown}
+            if at in inside:
+                if lost and looks_signed(line):
+                    check_nested(survey, document, at, lost)
+            elif looks_signed(line) or (lost and begins_signed(line)):
+                check_broken(survey, document, at, edits)
+        if edits:
+            survey.fixed[document.path] = edit(document, edits)
+        check_dates(survey, document)
+
+
+def mentioned(line: str) -> set[int]:
+    """The seqs that a broken signature names."""
+    return {seq for found in SEQS_MENTIONED.findall(line) for seq in parse_seqs(found.strip("+-"))}
+
+
+def is_held(survey: Survey, seq: int) -> bool:
+    """Whether a seq is one of the library's that should be shown somewhere."""
+    record = survey.records.get(seq)
+    if record is None:
+        return any(seq in entry.seqs for entry in survey.log.document.entries)
+    return bool(record.entries) and retirement(record) is None
+
+
+def check_nested(survey: Survey, document: Document, at: int, seqs: set[int]) -> None:
+    """An entry that was indented below another is that one's text."""
+    parent = next(entry for entry in document.entries if entry.span.start < at < entry.span.stop)
+    names = render_seqs(sorted(seqs))
+    message = f"seq {names} is indented below seq {render_seqs(parent.seqs)}, so it is part of its words; unindent it"
+    survey.say(document.path, at + 1, message, "nested", fixable=False)
+    survey.broken.update(seqs, parent.seqs)
+
+
+def check_broken(survey: Survey, document: Document, at: int, edits: list[tuple[Span, Sequence[str]]]) -> None:
+    """A line with a signature that cannot be read; one whose spelling alone is wrong can be mended."""
+    line = document.lines[at]
+    better = mended(line) if writable(document) else ""
+    message = "looks like an entry but is none, so the line is prose"
+    if better:
+        survey.say(document.path, at + 1, message, "near-miss", fixable=True)
+        survey.given.update(mentioned(better))
+        edits.append((Span(at, at + 1), [better]))
+        return
+    message += "; write it as `- <seq=…> words`, or take the signature away"
+    survey.say(document.path, at + 1, message, "near-miss", fixable=False)
+    survey.broken.update(mentioned(line))
+
+
+def check_dates(survey: Survey, document: Document) -> None:
+    """Dates that are none."""
+    for entry in document.entries:
+        for key in ("time", "expires"):
+            value = entry.signature.get(key)
+            if value not in ("", "empty") and not DATE.fullmatch(value):
+                message = f"{key}={value} is no date, so it has no effect; write 2026, 2026-05 or 2026-05-01"
+                survey.say(document.path, entry.span.start + 1, message, "date", fixable=False)
+
+
+def check_adrift(survey: Survey) -> None:
+    """A file that shows entries of ours but lost the front matter that makes it a topic."""
+    ours = {seq for document in survey.documents() if not document.is_guest for e in document.entries for seq in e.seqs}
+    for path in survey.topics:
+        document = survey.document(path)
+        if not document.is_guest or document.blocking:
+            continue
+        adrift = [seq for entry in document.entries for seq in entry.seqs if is_held(survey, seq) and seq not in ours]
+        if adrift:
+            names = render_seqs(sorted(set(adrift)))
+            message = (
+                f"shows seq {names} but has no id, so nothing keeps it up to date; "
+                f"begin the file with three lines: ---, id: {document.id}, ---"
+            )
+            survey.say(path, 1, message, "adrift", fixable=False)
 
 
 def fenced(document: Document, line: int) -> bool:
@@ -340,6 +436,8 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
     """One visible line against evidence."""
     line = entry.span.start + 1
     records = {seq: survey.records.get(seq, Record(seq, (), ())) for seq in seqs}
+    if not survey.broken.isdisjoint(seqs):  # what is wrong with it is said; its words are not what they will be
+        return
     for seq, record in records.items():
         if record.newest is None and len(entry.seqs) > 1:
             survey.say(document.path, line, f"evidence lacks seq {seq}", "no-evidence", fixable=True)
@@ -437,7 +535,7 @@ def check_log(survey: Survey) -> None:
     there = {seq for entry in survey.document(BUFFER).entries for seq in entry.seqs} | set(survey.records)
     there |= {seq for path in survey.topics for entry in survey.document(path).entries for seq in entry.seqs}
     for entry in survey.log.document.entries:
-        if there.isdisjoint(entry.seqs):
+        if there.isdisjoint(entry.seqs) and survey.broken.isdisjoint(entry.seqs):
             first = entry.text.split("\n", 1)[0][:60]
             seqs = render_seqs(entry.seqs)
             message = f"seq {seqs} was written but is gone ({first}); bring it back: infinimem recover {seqs}"

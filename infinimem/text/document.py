@@ -23,7 +23,7 @@ from infinimem.text.lines import (
     undecodable,
     width_of,
 )
-from infinimem.text.signature import parse_fields, parse_signature, render_signature
+from infinimem.text.signature import KEY, parse_fields, parse_signature, render_signature
 from infinimem.text.tokens import estimate
 
 HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
@@ -32,7 +32,13 @@ EVENT_ITEM = re.compile(r"[-*+][ \t]+(?=\\?<event=)")
 UNCLOSED = re.compile(r"\\?<[A-Za-z_][A-Za-z0-9_.\\-]*=[^<>]*$")
 MOST_HEAD_LINES = 4
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
-NEAR_MISS = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+<\s*(?:seq|event)\s*=")
+SIGN = r"(?:\\?<|&lt;)\s*(?:seq|event)\s*="
+NEAR_MISS = re.compile(rf"[ \t]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]+{SIGN}")
+MARKS = r"[^A-Za-z0-9<&\\\n]{0,40}"
+SIGN_FIRST = re.compile(rf"{MARKS}(?:[0-9]{{1,9}}[.)]{MARKS})?(?:\[[xX]\]{MARKS})?{SIGN}")
+BROKEN_HEAD = re.compile(r"([ \t]*)([-*+•·‣∙◦–—])([ \t\u00a0]+)(?:\\?<|&lt;)(.*?)(?:>|&gt;)")
+LOOSE_FIELD = re.compile(rf"(^|,)\s*({KEY})\s*=\s*")
+ODD_QUOTES = re.compile("&quot;|[“”„‟″]")
 CONTINUATION = "  "
 FENCED = "`~-*+0123456789"
 
@@ -198,8 +204,29 @@ def item_lines(head: str, text: str, ending: str = "\n") -> tuple[str, ...]:
 
 
 def looks_signed(line: str) -> bool:
-    """Whether a line begins like an entry or an event, whatever became of its marker or its signature."""
+    """Whether a line begins like an entry or an event, whatever became of its signature."""
     return NEAR_MISS.match(line) is not None
+
+
+def begins_signed(line: str) -> bool:
+    """Whether a signature is the first thing on a line, behind whatever marks: a heading, a quote, a task, bold."""
+    return SIGN_FIRST.match(line) is not None
+
+
+def mended(line: str) -> str:
+    """A line whose signature an editor broke, as an entry again; "" where more than its spelling is wrong.
+
+    What programs do to it: HTML escapes, typographic quotes and bullets, spaces around the equals sign.
+    """
+    head = BROKEN_HEAD.match(line)
+    if head is None:
+        return ""
+    marker = head[2] if head[2] in "-*+" else "-"
+    fields = ODD_QUOTES.sub('"', head[4]).strip()
+    for spelling in (fields, LOOSE_FIELD.sub(lambda field: f"{field[1] and ', '}{field[2]}=", fields)):
+        if parse_signature(f"<{spelling}>") is not None:
+            return f"{head[1]}{marker} <{spelling}>{line[head.end() :]}"
+    return ""
 
 
 def unsigned_entries(document: Document) -> tuple[Entry, ...]:
@@ -224,7 +251,7 @@ def unsigned_entries(document: Document) -> tuple[Entry, ...]:
         if bullet is None:
             at = max(at, closing_fence(document.lines, at, fences)) + 1
             continue
-        if looks_signed(line):  # a signature that somebody broke is not words to be signed
+        if begins_signed(line):  # a signature that somebody broke is not words to be signed
             at += 1
             continue
         first = strip_ending(line[bullet.end() :], ending)
