@@ -241,13 +241,13 @@ def check_near_misses(survey: Survey) -> None:
         inside = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
         edits: list[tuple[Span, Sequence[str]]] = []
         for at, line in enumerate(document.lines):
-            if at in starts or ("seq" not in line and "event" not in line) or fenced(document, at):
+            if at in starts or not begins_signed(line) or fenced(document, at):
                 continue
             lost = {seq for seq in mentioned(line) if is_held(survey, seq) and seq not in shown}
             if at in inside:
                 if lost and looks_signed(line):
                     check_nested(survey, document, at, lost)
-            elif looks_signed(line) or (lost and begins_signed(line)):
+            elif lost or looks_signed(line):
                 check_broken(survey, document, at, edits)
         if edits:
             survey.fixed[document.path] = edit(document, edits)

@@ -36,7 +36,7 @@ def edit(path: Path, old: str, new: str) -> None:
 def spoil(library: Library) -> None:
     """One thing of each kind: a conflict, a deleted line, a broken signature, a secret, a plain bullet, a count."""
     choir = library.root / "topics" / "choir.md"
-    edit(choir, "- <seq=1,", "- <seq =1,")
+    edit(choir, "- <seq=1,", "1. <seq=1,")
     choir.write_text(choir.read_text() + "- typed by hand\n- The safe's PIN is 4711\n")
     (library.root / "topics" / "zoo.md").write_text("<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> theirs\n")
 

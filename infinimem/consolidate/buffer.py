@@ -27,7 +27,7 @@ def refuse_unreadable(root: Path, document: Document) -> None:
 
 
 def sign_buffer(root: Path, note: int, at: str) -> list[int]:
-    """Give the plain bullets that a person typed into CURRENT a signature, wrapped lines their indent. Under the lock."""
+    """Give the plain bullets typed into CURRENT a signature, and wrapped lines their indent. Under the lock."""
     file = read_file(root, BUFFER)
     if file.document.blocking:
         return []
