@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem.consolidate.buffer import sign
-from infinimem.consolidate.commit import revision_lines
+from infinimem.consolidate.buffer import rejoined, sign
+from infinimem.consolidate.commit import diff_lines, revision_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span
 from infinimem.plan.desk import aux_list, set_aux, set_header
+from infinimem.secrets import MEANT, secrets_of
 from infinimem.store import transaction
 from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, write_log
 from infinimem.store.evidence import (
@@ -22,15 +23,25 @@ from infinimem.store.evidence import (
     append_to_evidence,
     event_line,
     evidence_conflicts,
+    evidence_path,
     read_records,
     retire_line,
     retirement,
 )
-from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
-from infinimem.text.document import body_tokens, edit, entry_lines, looks_signed, parse, render, unsigned_entries
+from infinimem.text.document import (
+    begins_signed,
+    body_tokens,
+    edit,
+    entry_lines,
+    looks_signed,
+    mended,
+    parse,
+    render,
+    unsigned_entries,
+)
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import join_lines
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -41,6 +52,28 @@ MANY = 10
 
 SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
+WORST_FIRST = (
+    "conflict encoding front-matter no-words lost deleted no-evidence kept clash near-miss nested adrift doubled "
+    "returned unsettled secret permission symlink name wrapped edited renamed unsigned date count"
+).split()
+"""What a finding costs if nobody looks at it: a file that is stuck, words that are gone, entries that read wrong."""
+STOPS_A_COMMIT = {"no-words", "clash", "near-miss", "secret"}
+"""What should not go into git as it is, besides files that cannot be understood. The rest mends itself or can wait."""
+FIXES = {
+    "clash": "gives this one a seq of its own",
+    "count": "recounts",
+    "deleted": "notes that it was deleted",
+    "doubled": "drops this one",
+    "edited": "notes them there",
+    "lost": "lets it go",
+    "near-miss": "writes it as the entry that it was",
+    "no-evidence": "copies it there",
+    "renamed": "takes over the new name, the old one keeps finding it",
+    "returned": "notes that it is back",
+    "unsigned": "signs it",
+    "wrapped": "indents them",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -49,6 +82,11 @@ class Finding:
     problem: Problem
     fixable: bool = False
     fixed: bool = False
+
+    @property
+    def stops_a_commit(self) -> bool:
+        """Whether a git hook should stop at it."""
+        return not self.fixed and (self.problem.blocking or self.problem.code in STOPS_A_COMMIT)
 
 
 @dataclass(slots=True)
@@ -67,9 +105,12 @@ class Survey:
     evidence: list[str] = field(default_factory=list)
     logged: list[Entry] = field(default_factory=list)
     broken: set[int] = field(default_factory=set)
+    given: set[int] = field(default_factory=set)
 
     def say(self, path: str, line: int, message: str, code: str, *, fixable: bool, blocking: bool = False) -> None:
-        """Note a finding."""
+        """Note a finding, with what a repair does about it."""
+        if fixable:
+            message += f"; check --fix {FIXES[code]}"
         self.findings.append(Finding(Problem(path, line, message, blocking, code), fixable))
 
     def document(self, path: str) -> Document:
@@ -85,41 +126,65 @@ class Survey:
             yield self.document(path)
 
     def take_seq(self) -> int:
-        """A seq that nobody has."""
+        """A seq that nobody has, given by a repair."""
         self.following += 1
+        self.given.add(self.following - 1)
         return self.following - 1
 
 
 def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
-    """All findings, in the order of files and lines; with `fix`, the repairable ones are repaired first.
+    """All findings, the worst first; with `fix`, the repairable ones are repaired.
 
     Repairs sign plain bullets, renumber clashing seqs, note hand edits in evidence and recount; they are
     one transaction. Without `fix` nothing is written.
     """
     with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
-        survey = read_survey(root, note, timestamp(now))
-        for examine in (
-            check_files,
-            check_near_misses,
-            check_doubled,
-            check_retired,
-            check_unsigned,
-            check_visible,
-            check_succession,
-            check_evidence,
-            check_headers,
-            check_log,
-        ):
-            examine(survey)
+        survey = examine(root, note, now)
         if fix and (survey.fixed or survey.evidence):
             put_right(survey, note)
             return [replace(finding, fixed=finding.fixable) for finding in in_order(survey.findings)]
         return in_order(survey.findings)
 
 
+def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
+    """All findings, and what `check` with `fix` would change, as a unified diff. Nothing is written."""
+    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
+        survey = examine(root, note, now)
+        return in_order(survey.findings), diff_of(survey)
+
+
+def examine(root: Path, note: int, now: datetime) -> Survey:
+    """The library with all that is wrong with it, and with its repairs worked out."""
+    survey = read_survey(root, note, timestamp(now))
+    for look in (
+        check_files,
+        check_wrapped,
+        check_near_misses,
+        check_adrift,
+        check_doubled,
+        check_retired,
+        check_unsigned,
+        check_visible,
+        check_succession,
+        check_evidence,
+        check_headers,
+        check_log,
+        check_secrets,
+    ):
+        look(survey)
+    return survey
+
+
 def in_order(findings: Sequence[Finding]) -> list[Finding]:
-    """Findings by file and line."""
-    return sorted(findings, key=lambda finding: (finding.problem.path, finding.problem.line))
+    """Findings, the worst first, then by file and line."""
+    return sorted(findings, key=lambda finding: (badness(finding), finding.problem.path, finding.problem.line))
+
+
+def badness(finding: Finding) -> tuple[bool, int]:
+    """Where a finding stands among others."""
+    code = finding.problem.code
+    rank = WORST_FIRST.index(code) if code in WORST_FIRST else len(WORST_FIRST)
+    return not finding.problem.blocking, rank
 
 
 def read_survey(root: Path, note: int, at: str) -> Survey:
@@ -153,22 +218,104 @@ def check_files(survey: Survey) -> None:
         survey.say(path.relative_to(survey.root).as_posix(), 0, message, "kept", fixable=False)
 
 
+def check_wrapped(survey: Survey) -> None:
+    """Lines of an entry that stand below it without indent: somebody wrapped it at a margin."""
+    words = {entry.seq: entry.text for entry in survey.log.document.entries}
+    words |= {seq: record.newest.text for seq, record in survey.records.items() if record.newest is not None}
+    for document in list(survey.documents()):
+        whole, seqs = rejoined(document, words) if writable(document) else (document, [])
+        for entry in document.entries:
+            if entry.seq in seqs:
+                message = f"the words of seq {entry.seq} go on without indent, so they are prose"
+                survey.say(document.path, entry.span.stop + 1, message, "wrapped", fixable=True)
+        if seqs:
+            survey.given.update(seqs)
+            survey.fixed[document.path] = whole
+
+
 def check_near_misses(survey: Survey) -> None:
     """Lines that look signed but are not, so that they count as prose; and dates that are none."""
-    for document in survey.documents():
+    shown = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
+    for document in list(survey.documents()):
+        starts = {entry.span.start for entry in document.entries}
         inside = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
+        edits: list[tuple[Span, Sequence[str]]] = []
         for at, line in enumerate(document.lines):
-            if at not in inside and looks_signed(line) and not fenced(document, at):
-                message = "looks like an entry but is none, so the line is prose; write it as `- <seq=…> words`"
-                survey.say(document.path, at + 1, message, "near-miss", fixable=False)
-                for found in SEQS_MENTIONED.findall(line):
-                    survey.broken.update(parse_seqs(found.strip("+-")))
-        for entry in document.entries:
-            for key in ("time", "expires"):
-                value = entry.signature.get(key)
-                if value not in ("", "empty") and not DATE.fullmatch(value):
-                    message = f"{key}={value} is no date, so it has no effect; write 2026, 2026-05 or 2026-05-01"
-                    survey.say(document.path, entry.span.start + 1, message, "date", fixable=False)
+            if at in starts or not begins_signed(line) or fenced(document, at):
+                continue
+            lost = {seq for seq in mentioned(line) if is_held(survey, seq) and seq not in shown}
+            if at in inside:
+                if lost and looks_signed(line):
+                    check_nested(survey, document, at, lost)
+            elif lost or looks_signed(line):
+                check_broken(survey, document, at, edits)
+        if edits:
+            survey.fixed[document.path] = edit(document, edits)
+        check_dates(survey, document)
+
+
+def mentioned(line: str) -> set[int]:
+    """The seqs that a broken signature names."""
+    return {seq for found in SEQS_MENTIONED.findall(line) for seq in parse_seqs(found.strip("+-"))}
+
+
+def is_held(survey: Survey, seq: int) -> bool:
+    """Whether a seq is one of the library's that should be shown somewhere."""
+    record = survey.records.get(seq)
+    if record is None:
+        return any(seq in entry.seqs for entry in survey.log.document.entries)
+    return bool(record.entries) and retirement(record) is None
+
+
+def check_nested(survey: Survey, document: Document, at: int, seqs: set[int]) -> None:
+    """An entry that was indented below another is that one's text."""
+    parent = next(entry for entry in document.entries if entry.span.start < at < entry.span.stop)
+    names = render_seqs(sorted(seqs))
+    message = f"seq {names} is indented below seq {render_seqs(parent.seqs)}, so it is part of its words; unindent it"
+    survey.say(document.path, at + 1, message, "nested", fixable=False)
+    survey.broken.update(seqs, parent.seqs)
+
+
+def check_broken(survey: Survey, document: Document, at: int, edits: list[tuple[Span, Sequence[str]]]) -> None:
+    """A line with a signature that cannot be read; one whose spelling alone is wrong can be mended."""
+    line = document.lines[at]
+    better = mended(line) if writable(document) else ""
+    message = "looks like an entry but is none, so the line is prose"
+    if better:
+        survey.say(document.path, at + 1, message, "near-miss", fixable=True)
+        survey.given.update(mentioned(better))
+        edits.append((Span(at, at + 1), [better]))
+        return
+    message += "; write it as `- <seq=…> words`, or take the signature away"
+    survey.say(document.path, at + 1, message, "near-miss", fixable=False)
+    survey.broken.update(mentioned(line))
+
+
+def check_dates(survey: Survey, document: Document) -> None:
+    """Dates that are none."""
+    for entry in document.entries:
+        for key in ("time", "expires"):
+            value = entry.signature.get(key)
+            if value not in ("", "empty") and not DATE.fullmatch(value):
+                message = f"{key}={value} is no date, so it has no effect; write 2026, 2026-05 or 2026-05-01"
+                survey.say(document.path, entry.span.start + 1, message, "date", fixable=False)
+
+
+def check_adrift(survey: Survey) -> None:
+    """A file that shows entries of ours but lost the front matter that makes it a topic."""
+    ours = {seq for document in survey.documents() if not document.is_guest for e in document.entries for seq in e.seqs}
+    for path in survey.topics:
+        document = survey.document(path)
+        if not document.is_guest or document.blocking:
+            continue
+        adrift = [seq for entry in document.entries for seq in entry.seqs if is_held(survey, seq) and seq not in ours]
+        if adrift:
+            names = render_seqs(sorted(set(adrift)))
+            message = (
+                f"shows seq {names} but has no id, so nothing keeps it up to date; "
+                f"begin the file with three lines: ---, id: {document.id}, ---"
+            )
+            survey.say(path, 1, message, "adrift", fixable=False)
 
 
 def fenced(document: Document, line: int) -> bool:
@@ -265,6 +412,7 @@ def check_unsigned(survey: Survey) -> None:
         if loose and writable(document):
             signed, seqs = sign(document, loose, survey.following, survey.at)
             survey.following += len(seqs)
+            survey.given.update(seqs)
             survey.fixed[document.path] = signed
             if document.id == CURRENT:
                 survey.logged += [entry for entry in signed.entries if entry.seq in seqs]
@@ -288,6 +436,8 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
     """One visible line against evidence."""
     line = entry.span.start + 1
     records = {seq: survey.records.get(seq, Record(seq, (), ())) for seq in seqs}
+    if not survey.broken.isdisjoint(seqs):  # what is wrong with it is said; its words are not what they will be
+        return
     for seq, record in records.items():
         if record.newest is None and len(entry.seqs) > 1:
             survey.say(document.path, line, f"evidence lacks seq {seq}", "no-evidence", fixable=True)
@@ -304,7 +454,8 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
         if known or len(entry.seqs) > 1:
             message = "the words were changed by hand; evidence lacks them"
         edited = known or len(entry.seqs) > 1
-        survey.say(document.path, line, message, "edited" if edited else "no-evidence", fixable=True)
+        if seqs[0] not in survey.given:  # what gave it its seq is said already
+            survey.say(document.path, line, message, "edited" if edited else "no-evidence", fixable=True)
         survey.evidence += missing
 
 
@@ -384,14 +535,67 @@ def check_log(survey: Survey) -> None:
     there = {seq for entry in survey.document(BUFFER).entries for seq in entry.seqs} | set(survey.records)
     there |= {seq for path in survey.topics for entry in survey.document(path).entries for seq in entry.seqs}
     for entry in survey.log.document.entries:
-        if there.isdisjoint(entry.seqs):
+        if there.isdisjoint(entry.seqs) and survey.broken.isdisjoint(entry.seqs):
             first = entry.text.split("\n", 1)[0][:60]
             seqs = render_seqs(entry.seqs)
             message = f"seq {seqs} was written but is gone ({first}); bring it back: infinimem recover {seqs}"
-            survey.say(BUFFER, 0, f"{message}, or let it go: infinimem check --fix", "lost", fixable=True)
+            survey.say(BUFFER, 0, message, "lost", fixable=True)
             for seq in entry.seqs:
                 survey.evidence += entry_lines(Signature((seq,), entry.signature.fields), entry.text)
                 survey.evidence.append(retire_line([seq], 0, "deleted", survey.at))
+
+
+def check_secrets(survey: Survey) -> None:
+    """Text that looks like a key or password: in what is shown, and in evidence where only that still has it."""
+    shown: set[int] = set()
+    for document in survey.documents():
+        shown.update(seq for entry in document.entries for seq in entry.seqs)
+        for kind, line in secrets_of(document):
+            message = f"looks like it holds a secret ({kind}); if it is meant, write secret=ok into the signature"
+            survey.say(document.path, line, message, "secret", fixable=False)
+    meant = {
+        seq
+        for record in survey.records.values()
+        for _, entry in record.entries
+        if MEANT in entry.signature.fields
+        for seq in entry.seqs
+    }
+    for path in evidence_files(survey.root):
+        document = read_file(survey.root, path.relative_to(survey.root).as_posix()).document
+        for kind, line in secrets_of(document, shown | meant):
+            message = f"looks like it holds a secret ({kind}); it stays in evidence until its seq is forgotten"
+            survey.say(document.path, line, message, "secret", fixable=False)
+
+
+def changes_of(survey: Survey) -> list[tuple[File, Document]]:
+    """The files that repairs change, as they are and as they will be."""
+    pairs = []
+    for path, document in survey.fixed.items():
+        file = survey.buffer if path == BUFFER else survey.topics[path]
+        if document.lines != file.document.lines:
+            pairs.append((file, document))
+    return pairs
+
+
+def evidence_of(survey: Survey) -> list[str]:
+    """The lines that evidence gains by the repairs."""
+    high = event_line("flush", survey.at, high=str(survey.following - 1))
+    return [*survey.evidence, high] if survey.evidence else []
+
+
+def diff_of(survey: Survey) -> str:
+    """What the repairs would change, as a unified diff."""
+    pieces = [
+        line
+        for file, document in changes_of(survey)
+        for line in diff_lines(file.path, file.document.lines, document.lines)
+    ]
+    lines = evidence_of(survey)
+    if lines:
+        path = evidence_path(survey.root, survey.at)
+        known = read_file(survey.root, path).document.lines
+        pieces += diff_lines(path, known, (*known, *lines))
+    return "".join(pieces)
 
 
 def put_right(survey: Survey, note: int) -> None:
@@ -399,16 +603,9 @@ def put_right(survey: Survey, note: int) -> None:
     conflicts = evidence_conflicts(survey.root)
     if conflicts:
         raise NeedsAttention(f"{conflicts[0]}")
-    changes = []
-    for path, document in survey.fixed.items():
-        file = survey.buffer if path == BUFFER else survey.topics[path]
-        content = render(document)
-        if digest_of(content) != file.digest:
-            changes.append(Change(path, file.digest, content))
-    appends = []
-    if survey.evidence:
-        lines = [*survey.evidence, event_line("flush", survey.at, high=str(survey.following - 1))]
-        appends.append(append_to_evidence(survey.root, survey.at, lines))
+    changes = [Change(file.path, file.digest, render(document)) for file, document in changes_of(survey)]
+    lines = evidence_of(survey)
+    appends = [append_to_evidence(survey.root, survey.at, lines)] if lines else []
     transaction.commit(survey.root, changes, appends, None)
     for entry in survey.logged:
         write_log(survey.root, join_lines(entry_lines(entry.signature, entry.text)))

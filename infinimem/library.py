@@ -602,7 +602,7 @@ class Library:
         return usage(self.root, self.settings.number("model.price_in"), self.settings.number("model.price_out"))
 
     def check(self, *, fix: bool = False) -> list[Finding]:
-        """Every invariant over the whole library; with `fix`, what is safe is repaired and marked so."""
+        """Every invariant over the whole library, worst first; with `fix`, what is safe is repaired and marked so."""
         from infinimem.check import Finding, check
         from infinimem.model import Problem
 
@@ -635,6 +635,12 @@ class Library:
         from infinimem.saved import sign_saved
 
         return sign_saved(self.root, path, self.clock())
+
+    def check_preview(self) -> tuple[list[Finding], str]:
+        """The findings of `check`, and what `check(fix=True)` would change as a unified diff; nothing is written."""
+        from infinimem.check import preview
+
+        return preview(self.root, self.clock())
 
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
         """This thread's index, brought up to date with the files; `progress` is told how many of them are read.

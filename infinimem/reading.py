@@ -159,7 +159,7 @@ def last_flush(root: Path) -> tuple[str, int]:
     """When the last flush was, and its high-water mark; ("", 0) before the first."""
     from infinimem.store.buffer import evidence_files
 
-    mark = re.compile(rb"^- <event=flush, high=(\d+), at=([^>]+)>", re.MULTILINE)
+    mark = re.compile(rb"^[-*+][ \t]+\\?<event=flush,\s+high=(\d+),\s+at=([^>]+)>", re.MULTILINE)
     for path in reversed(evidence_files(root)):
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 4096))

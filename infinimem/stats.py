@@ -24,11 +24,11 @@ from infinimem.text.signature import parse_fields, parse_seqs
 if TYPE_CHECKING:
     from infinimem.search.index import CatalogRow, Index
 
-EVENT = re.compile(rb"^- <event=([a-z]+)[^\n]*", re.MULTILINE)
+EVENT = re.compile(rb"^[-*+][ \t]+\\?<event=([a-z]+)[^>]*>?", re.MULTILINE)
 FIELD = {
-    name: re.compile(rb"[<,] ?" + name.encode() + rb"=([^,>\n]*)") for name in ("source", "observed", "time", "rev")
+    name: re.compile(rb"[<,]\s*" + name.encode() + rb"=([^,>\n]*)") for name in ("source", "observed", "time", "rev")
 }
-FIELD |= {name: re.compile(rb", ?" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at")}
+FIELD |= {name: re.compile(rb",\s*" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at")}
 MONTH = re.compile(r"\d{4}-\d\d")
 FAILURES = ("failed", "broken off")
 """How the outcome of a call begins that gave nothing."""
@@ -169,7 +169,7 @@ def count_entries(content: bytes, matches: Iterable[re.Match[bytes]], tally: Tal
     """The seqs that lines which look signed stand for, each noted; the other lines are words."""
     found: list[int] = []
     for match in matches:
-        if match[1] or content.startswith(b"- <event=", match.start()):
+        if match[1] or EVENT.match(content, match.start()):
             continue
         seqs = parse_seqs(match[2].decode())
         found += seqs

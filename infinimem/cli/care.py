@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from infinimem.cli.filters import DryRun
 from infinimem.cli.request import command_app, examples, open_library, request_of, seqs_of, wants_json
 from infinimem.cli.show import count, paint, place_of, shown
 from infinimem.cli.talk import emit, out, say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from infinimem.check import Finding
@@ -109,26 +111,56 @@ def loaded_line(loaded: Loaded, root: Path) -> str:
     return f"added {entries} to {root}{known}{retired}"
 
 
-@app.command(epilog=examples("infinimem check", "infinimem check --fix"))
+@app.command(epilog=examples("infinimem check", "infinimem check --fix --dry-run", "infinimem check --fix"))
 def check(
     ctx: typer.Context,
     fix: Annotated[
         bool,
         typer.Option("--fix", help="Repair what is safe: sign plain entries, renumber clashes, recount."),
     ] = False,
+    dry_run: DryRun = False,
+    for_commit: Annotated[
+        bool, typer.Option("--for-commit", help="For a git hook: only what should not be committed, and exit code 3.")
+    ] = False,
 ) -> int:
-    """Look for anything amiss, by file and line.
+    """Look for anything amiss, the worst first, by file and line.
 
     The exit code is 3 when something keeps a file from being changed until a person has looked at it.
+    With --fix --dry-run the diff of the repairs is printed, and the findings beside it.
     """
+    if dry_run:
+        return show_repairs(ctx)
     library = open_library(ctx)
     findings = library.check(fix=fix)
+    if for_commit:
+        findings = [finding for finding in findings if finding.stops_a_commit]
     if wants_json(ctx):
         emit([finding_values(finding) for finding in findings])
     else:
         for finding in findings:
             out(finding_line(library.root, finding))
-        say(verdict(findings))
+        say(verdict(findings, fix=fix))
+    return 3 if for_commit and findings else code_of(findings)
+
+
+def show_repairs(ctx: typer.Context) -> int:
+    """The diff of what `check --fix` would change as data, the findings as talk."""
+    library = open_library(ctx)
+    findings, diff = library.check_preview()
+    if wants_json(ctx):
+        emit({"findings": [finding_values(finding) for finding in findings], "diff": diff})
+        return code_of(findings)
+    from infinimem.cli.flush import print_diff
+
+    print_diff(diff)
+    for finding in findings:
+        say(finding_line(library.root, finding))
+    say(verdict(findings))
+    return code_of(findings)
+
+
+def code_of(findings: Sequence[Finding]) -> int:
+    """The exit code of a check: 3 when a file cannot be changed until a person has looked at it."""
     return 3 if any(finding.problem.blocking and not finding.fixed for finding in findings) else 0
 
 
@@ -155,7 +187,7 @@ def finding_line(root: Path, finding: Finding) -> str:
     return f"{place}: {paint(shown(problem.message), colour)}{mark}"
 
 
-def verdict(findings: list[Finding]) -> str:
+def verdict(findings: Sequence[Finding], *, fix: bool = False) -> str:
     """The result in one line."""
     if not findings:
         return "all is well"
@@ -164,6 +196,8 @@ def verdict(findings: list[Finding]) -> str:
     words = [count(len(findings), "finding")]
     if fixed:
         words.append(f"{fixed} fixed")
+    if fix and fixed < len(findings):
+        words.append(f"{len(findings) - fixed} for you to look at")
     if fixable:
         words.append(f"{fixable} can be fixed with: infinimem check --fix")
     return ", ".join(words)

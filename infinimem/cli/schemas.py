@@ -25,7 +25,8 @@ ABOUT = {
     "trace": "trace --json: an entry's story, or a list of them",
     "stats": "stats --json: sizes, growth, sources",
     "stats-cost": "stats --cost --json: what models were asked and what it took",
-    "check": "check --json: findings",
+    "check": "check --json: findings, worst first",
+    "check-preview": "check --fix --dry-run --json: findings, and what would be changed",
     "split": "split --json: the report, as of flush",
     "merge": "merge --json: the report, as of flush",
     "undo": "undo --json: the report, as of flush",
@@ -92,6 +93,10 @@ PIECE = {
     "score": share("compares within one answer only"),
 }
 PROBLEM = {"path": text(), "line": number("0 is the whole file"), "message": text()}
+FINDING = record(
+    **PROBLEM, code=text(), blocking=truth("the file is left unchanged until a person looked"),
+    fixable=truth(), fixed=truth(),
+)  # fmt: skip
 
 
 def schema_of(name: str) -> Schema:
@@ -282,12 +287,9 @@ def view_schema(name: str) -> Schema:
         case "trace":
             return {"anyOf": [story_schema(), rows(story_schema())]}
         case "check":
-            return rows(
-                record(
-                    **PROBLEM, code=text(), blocking=truth("the file is left unchanged until a person looked"),
-                    fixable=truth(), fixed=truth(),
-                )
-            )  # fmt: skip
+            return rows(FINDING)
+        case "check-preview":
+            return record(findings=rows(FINDING), diff=text("unified"))
         case "import":
             return imported_schema()
         case "edit":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = command_app()
 
 MOST_REPEATS = 5
-"""Repeated entries that are named one by one."""
+"""Repeated entries, or ones with a secret, that are named one by one."""
 Draft = str | dict[str, Any]
 Placed = tuple[str, Draft]
 """An entry and where it was read, for the message that names it."""
@@ -60,6 +60,9 @@ def write(
     chat: Annotated[
         bool, typer.Option("--chat", help="Messages with role and content, as JSON or JSON lines.")
     ] = False,
+    secret_ok: Annotated[
+        bool, typer.Option("--secret-ok", help="A key or password in it is meant: no warning, now or at a commit.")
+    ] = False,
     extract: Annotated[
         bool, typer.Option("--extract", help="Have a model also take the facts out, each linked to its source.")
     ] = False,
@@ -76,6 +79,8 @@ def write(
     fields = dict(pair_of(pair, "--meta") for pair in meta or ())
     if ns:
         fields["ns"] = ns
+    if secret_ok:
+        fields["secret"] = "ok"
     shared = {"source": source, "time": time, "observed": observed, "supersedes": supersedes or (), "key": key}
     if extract:
         return store_and_extract(ctx, entries, shared, fields)
@@ -116,6 +121,7 @@ def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], met
         raise
     report(ctx, done, root, made)
     warn_of_future(done, shared["supersedes"])
+    warn_of_secrets(done, entries, meta)
     return 0
 
 
@@ -165,6 +171,25 @@ def warn_of_future(done: "Appended", supersedes: list[str]) -> None:
         say(f"there is no entry {later[0]} to replace yet; the next flush will skip that")
 
 
+def warn_of_secrets(done: "Appended", entries: list[Placed], meta: dict[str, str]) -> None:
+    """A key or password is stored like any other text; that it may have slipped in is said, never the words."""
+    if not done.stored or not done.seqs:
+        return
+    from infinimem.secrets import secrets_in
+
+    warned = 0
+    for seq, (_, entry) in zip(done.seqs, entries, strict=True):
+        text, fields = (entry, meta) if isinstance(entry, str) else (str(entry.get("text", "")), {**meta, **entry})
+        kinds = dict.fromkeys(kind for kind, _ in secrets_in(text)) if fields.get("secret") != "ok" else {}
+        warned += bool(kinds)
+        if kinds and warned <= MOST_REPEATS:
+            say(f"{seq} looks like it holds a secret ({', '.join(kinds)}); it is stored. If it is meant: --secret-ok")
+    if warned > MOST_REPEATS:
+        say(f"and so do {warned - MOST_REPEATS} more")
+    if warned:
+        say("infinimem check names such lines until the field secret=ok stands in their signature, or they are gone")
+
+
 # Extracting
 
 
@@ -193,6 +218,7 @@ def store_and_extract(ctx: typer.Context, entries: list[Placed], shared: dict[st
         for seq, fact in zip(found.seqs, found.facts, strict=True):
             out(f"{seq}\t{fact.text}")
     warn_of_future(found.written, shared["supersedes"])
+    warn_of_secrets(found.written, entries, meta)
     say_extracted(found)
     return found.exit_code
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from infinimem.consolidate.run import Buffer, Finder, seqs_of
@@ -14,8 +14,8 @@ from infinimem.store.buffer import next_seq, note_state, write_log
 from infinimem.store.evidence import append_to_evidence, event_line, evidence_conflicts
 from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_file, read_log
-from infinimem.text.document import edit, entry_lines, render, unsigned_entries
-from infinimem.text.lines import join_lines
+from infinimem.text.document import CONTINUATION, edit, entry_lines, render, unsigned_entries
+from infinimem.text.lines import is_blank, join_lines
 from infinimem.text.signature import render_seqs
 
 
@@ -27,7 +27,7 @@ def refuse_unreadable(root: Path, document: Document) -> None:
 
 
 def sign_buffer(root: Path, note: int, at: str) -> list[int]:
-    """Give the plain bullets that a person typed into CURRENT a signature. Under the lock."""
+    """Give the plain bullets typed into CURRENT a signature, and wrapped lines their indent. Under the lock."""
     return sign_file(root, BUFFER, note, at)
 
 
@@ -38,13 +38,19 @@ def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
     Raises `ChangedOnDisk` when the file is saved meanwhile, `NeedsAttention` when evidence cannot be added to.
     """
     file = read_file(root, path)
-    loose = unsigned_entries(file.document)
-    if not loose or file.document.blocking:
+    if file.document.blocking:
+        return []
+    whole, wrapped = file.document, list[int]()
+    if path == BUFFER:
+        logged = {entry.seq: entry.text for entry in read_log(root).document.entries}
+        whole, wrapped = rejoined(file.document, logged)
+    loose = unsigned_entries(whole)
+    if not loose and not wrapped:
         return []
     if path != BUFFER:
         refuse_unreadable(root, file.document)
     first = max([next_seq(root, note), *(seq + 1 for entry in file.document.entries for seq in entry.seqs)])
-    signed, seqs = sign(file.document, loose, first, at)
+    signed, seqs = sign(whole, loose, first, at)
     fresh = [entry for entry in signed.entries if entry.seq in seqs]
     lines = [line for entry in fresh for line in entry_lines(entry.signature, entry.text)]
     appends = []
@@ -52,10 +58,33 @@ def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
         lines.append(event_line("flush", at, high=str(seqs[-1])))
         appends.append(append_to_evidence(root, at, lines))
     transaction.commit(root, [Change(path, file.digest, render(signed))], appends)
-    if path == BUFFER:
+    if path == BUFFER and lines:
         write_log(root, join_lines(tuple(lines)))
-    note_state(root, note, seqs[-1] + 1)
+    note_state(root, note, first + len(seqs))
     return seqs
+
+
+def rejoined(document: Document, words: Mapping[int, str]) -> tuple[Document, list[int]]:
+    """The document with the lines indented that wrapping at a margin took out of their entries; and whose they are.
+
+    `words` is what each entry said: only where it and the unindented lines below it say just that are they its own.
+    """
+    edits: list[tuple[Span, Sequence[str]]] = []
+    seqs: list[int] = []
+    for entry in document.entries:
+        wanted = words.get(entry.seq, entry.text).split()
+        said = entry.text.split()
+        if said == wanted or said != wanted[: len(said)]:
+            continue
+        stop = entry.span.stop
+        while stop < len(document.lines) and said != wanted and not is_blank(document.lines[stop]):
+            said += document.lines[stop].split()
+            stop += 1
+        if said == wanted:
+            lines = document.lines[entry.span.stop : stop]
+            edits.append((Span(entry.span.stop, stop), [CONTINUATION + line for line in lines]))
+            seqs += entry.seqs
+    return (edit(document, edits) if edits else document), seqs
 
 
 def sign(document: Document, loose: Sequence[Entry], first: int, at: str) -> tuple[Document, list[int]]:

@@ -43,12 +43,12 @@ LARGEST_BUFFER_COMPARED = 4 << 20
 MOST_COMPARED = 1000
 FIELD = rb'[A-Za-z_][A-Za-z0-9_.-]*=(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*), *'
 SIGNED = re.compile(
-    rb"^(?:\xef\xbb\xbf)?([ \t]*)[-*+][ \t]+<(?:"
+    rb"^(?:\xef\xbb\xbf)?([ \t]*)[-*+][ \t]+\\?<(?:"
     + FIELD
     + rb")*?seq=([0-9]+(?:-[0-9]+)?(?:\+[0-9]+(?:-[0-9]+)?)*)[,>]",
     re.MULTILINE,
 )
-HIGH = re.compile(rb"^- <event=flush, high=([0-9]+)", re.MULTILINE)
+HIGH = re.compile(rb"^[-*+][ \t]+\\?<event=flush,\s+high=([0-9]+)", re.MULTILINE)
 
 Draft = tuple[Signature, str]
 """An entry still without its seq: fields in order, and the words."""
@@ -450,7 +450,9 @@ def find_key(root: Path, key: str) -> dict[int, str]:
     """
     from infinimem.text.signature import parse_signature, render_value
 
-    needle = re.compile(rb"^- (<[^\n]*key=" + re.escape(render_value(key).encode()) + rb"[,>][^\n]*)", re.MULTILINE)
+    needle = re.compile(
+        rb"^[-*+][ \t]+(\\?<[^\n]*key=" + re.escape(render_value(key).encode()) + rb"[,>][^\n]*)", re.MULTILINE
+    )
     for path in (root / BUFFER, *reversed(evidence_files(root))):
         found: dict[int, str] = {}
         for match in scan(path, needle):

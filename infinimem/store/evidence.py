@@ -18,6 +18,7 @@ from infinimem.text.signature import parse_seqs, render_fields, render_seqs
 
 FEW = 20
 SEQ = re.compile(rb"seq=([0-9][0-9+-]*)[,>]")
+ITEM_START = re.compile(rb"[-*+][ \t]+\\?<")
 ITEM_END = re.compile(rb"\n(?=[^ \t\r\n])")
 
 
@@ -144,7 +145,7 @@ def fragments(path: Path, needle: re.Pattern[bytes], wanted: set[int]) -> list[t
                 if needle is SEQ and wanted.isdisjoint(parse_seqs(match[1].decode())):
                     continue
                 start = content.rfind(b"\n", 0, match.start()) + 1
-                if start == last or content[start : start + 3] != b"- <":
+                if start == last or ITEM_START.match(content, start) is None:
                     continue
                 last = start
                 end = ITEM_END.search(content, match.end())

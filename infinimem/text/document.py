@@ -23,13 +23,22 @@ from infinimem.text.lines import (
     undecodable,
     width_of,
 )
-from infinimem.text.signature import parse_fields, parse_signature, render_signature
+from infinimem.text.signature import KEY, parse_fields, parse_signature, render_signature
 from infinimem.text.tokens import estimate
 
 HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
-ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=<)")
+ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=\\?<)")
+EVENT_ITEM = re.compile(r"[-*+][ \t]+(?=\\?<event=)")
+UNCLOSED = re.compile(r"\\?<[A-Za-z_][A-Za-z0-9_.\\-]*=[^<>]*$")
+MOST_HEAD_LINES = 4
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
-NEAR_MISS = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+<\s*(?:seq|event)\s*=")
+SIGN = r"(?:\\?<|&lt;)\s*(?:seq|event)\s*="
+NEAR_MISS = re.compile(rf"[ \t]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]+{SIGN}")
+MARKS = r"[^A-Za-z0-9<&\\\n]{0,40}"
+SIGN_FIRST = re.compile(rf"{MARKS}(?:[0-9]{{1,9}}[.)]{MARKS})?(?:\[[xX]\]{MARKS})?{SIGN}")
+BROKEN_HEAD = re.compile(r"([ \t]*)([-*+•·‣∙◦–—])([ \t\u00a0]+)(?:\\?<|&lt;)(.*?)(?:>|&gt;)")
+LOOSE_FIELD = re.compile(rf"(^|,)\s*({KEY})\s*=\s*")
+ODD_QUOTES = re.compile("&quot;|[“”„‟″]")
 CONTINUATION = "  "
 FENCED = "`~-*+0123456789"
 
@@ -68,10 +77,12 @@ def parse_lines(path: str, lines: tuple[str, ...], ending: str = "") -> Document
         line = lines[at] if at else lines[at].removeprefix(BOM)
         start = line.lstrip(" \t")[:1]
         if start and start in "-*+":
-            signed = read_signed(line, ending)
+            signed = read_signed(lines, at, line, ending)
             if signed is not None:
-                signature, first, indent = signed
-                stop, text = read_text(lines, at, first, indent, ending, fences)
+                signature, first, indent, last = signed
+                stop, text = read_text(lines, last, first, indent, ending, fences)
+                if not first and text and lines[last].rstrip("\r\n").endswith(">"):
+                    text = text[1:]  # broken right after the signature: `write` leaves a space there
                 entries.append(Entry(topic, signature, text, names, Span(at, stop)))
                 at = stop
                 continue
@@ -109,12 +120,12 @@ def read_heading(line: str, ending: str) -> tuple[int, str]:
     return len(match[1]), name.strip()
 
 
-def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
-    """The signature, first line of text and indent of an entry's first line; None if it is no entry."""
+def read_signed(lines: tuple[str, ...], at: int, line: str, ending: str) -> tuple[Signature, str, str, int] | None:
+    """The signature, first line of text and indent of the entry at `line`, and where its signature ends; else None."""
     item = ITEM.match(line)
     if item is None:
         return None
-    rest = strip_ending(line[item.end() :], ending)
+    rest, last = whole_head(lines, at, strip_ending(line[item.end() :], ending), ending)
     parsed = parse_signature(rest)
     if parsed is None:
         return None
@@ -122,8 +133,23 @@ def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
     text = rest[end:]
     if text and text[0] not in " \t":
         # `<seq=1>text`: hand edits omit the space
-        return signature, text, item[1]
-    return signature, text[1:], item[1]
+        return signature, text, item[1], last
+    return signature, text[1:], item[1], last
+
+
+def whole_head(lines: Sequence[str], at: int, rest: str, ending: str) -> tuple[str, int]:
+    """What follows a list item's marker, up to the line that closes its signature: formatters wrap long ones."""
+    if UNCLOSED.match(rest) is None:
+        return rest, at
+    joined = rest
+    for last in range(at + 1, min(at + MOST_HEAD_LINES, len(lines))):
+        line = strip_ending(lines[last], ending).strip(" \t")
+        if not line or line[0] in "-*+#<":
+            break
+        joined = f"{joined.rstrip()} {line}"
+        if parse_fields(joined)[0]:
+            return joined, last
+    return rest, at
 
 
 def read_text(
@@ -178,8 +204,29 @@ def item_lines(head: str, text: str, ending: str = "\n") -> tuple[str, ...]:
 
 
 def looks_signed(line: str) -> bool:
-    """Whether a line begins like an entry or an event, whatever became of its marker or its signature."""
+    """Whether a line begins like an entry or an event, whatever became of its signature."""
     return NEAR_MISS.match(line) is not None
+
+
+def begins_signed(line: str) -> bool:
+    """Whether a signature is the first thing on a line, behind whatever marks: a heading, a quote, a task, bold."""
+    return SIGN_FIRST.match(line) is not None
+
+
+def mended(line: str) -> str:
+    """A line whose signature an editor broke, as an entry again; "" where more than its spelling is wrong.
+
+    What programs do to it: HTML escapes, typographic quotes and bullets, spaces around the equals sign.
+    """
+    head = BROKEN_HEAD.match(line)
+    if head is None:
+        return ""
+    marker = head[2] if head[2] in "-*+" else "-"
+    fields = ODD_QUOTES.sub('"', head[4]).strip()
+    for spelling in (fields, LOOSE_FIELD.sub(lambda field: f"{field[1] and ', '}{field[2]}=", fields)):
+        if parse_signature(f"<{spelling}>") is not None:
+            return f"{head[1]}{marker} <{spelling}>{line[head.end() :]}"
+    return ""
 
 
 def unsigned_entries(document: Document) -> tuple[Entry, ...]:
@@ -204,7 +251,7 @@ def unsigned_entries(document: Document) -> tuple[Entry, ...]:
         if bullet is None:
             at = max(at, closing_fence(document.lines, at, fences)) + 1
             continue
-        if looks_signed(line):  # a signature that somebody broke is not words to be signed
+        if begins_signed(line):  # a signature that somebody broke is not words to be signed
             at += 1
             continue
         first = strip_ending(line[bullet.end() :], ending)
@@ -297,9 +344,11 @@ def events(lines: Sequence[str], first_line: int = 1) -> list[Event]:
 
     found = []
     for at, line in enumerate(lines):
-        if not line.startswith("- <event="):
+        item = EVENT_ITEM.match(line)
+        if item is None:
             continue
-        fields, _ = parse_fields(line[2:])
+        rest, _ = whole_head(lines, at, line[item.end() :].rstrip("\r\n"), "\n")
+        fields, _ = parse_fields(rest)
         given = dict(fields)
         if "event" in given:
             found.append(Event(given["event"], parse_seqs(given.get("seq", "")), fields, first_line + at))

@@ -15,6 +15,8 @@ FIELDS = re.compile(f"({KEY})=({VALUE})")
 KEY_ALONE = re.compile(KEY)
 SEQS = re.compile(r"[0-9]{1,18}(?:-[0-9]{1,18})?(?:\+[0-9]{1,18}(?:-[0-9]{1,18})?)*")
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")
+MOST_CLOSINGS = 8
 NEEDS_QUOTES = re.compile(r'[,<>"\\\x00-\x1f\x7f]|^\s|\s$|^$')
 ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
 UNESCAPED = {"n": "\n", "r": "\r"}
@@ -54,6 +56,8 @@ def render_seqs(seqs: Iterable[int]) -> str:
 
 def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
     """The fields of the signature that `text` begins with, and where it ends; ((), 0) if there is none."""
+    if text.startswith("\\<"):
+        return parse_escaped(text)
     match = SIGNATURE.match(text)
     if match is None:
         return (), 0
@@ -69,9 +73,23 @@ def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
     return tuple(fields), match.end()
 
 
+def parse_escaped(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The fields of a signature that a Markdown formatter escaped: `\\<seq=1, label=a\\_b>`; and where it ends."""
+    end = 0
+    for _ in range(MOST_CLOSINGS):
+        end = text.find(">", end) + 1
+        if not end:
+            break
+        plain = BACKSLASHED.sub(r"\1", text[:end])
+        fields, length = parse_fields(plain) if plain.startswith("<") else ((), 0)
+        if length and length == len(plain):
+            return fields, end
+    return (), 0
+
+
 def parse_signature(text: str) -> tuple[Signature, int] | None:
     """The signature that `text` begins with and where it ends; None when it has no valid `seq`."""
-    if not text.startswith("<"):
+    if not text.startswith(("<", "\\<")):
         return None
     fields, end = parse_fields(text)
     if fields and fields[0][0] == "event":  # evidence's own lines

@@ -253,6 +253,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("merge-driver", ("merge-driver", "CURRENT.md", "CURRENT.md", "CURRENT.md")),
     ("import", ("import", "topics", "--from", "notes")),
     ("check", ("check",)),
+    ("check-preview", ("check", "--fix", "--dry-run")),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),
     ("export", ("export", "--out", "out.jsonl")),

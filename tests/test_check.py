@@ -1,0 +1,144 @@
+"""`check` as a person, a hook and CI meet it: worst first, a diff before the repair, exit codes that stop a commit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from infinimem import Library
+from infinimem.check import FIXES, WORST_FIRST
+from infinimem.model import Create, Extend
+from infinimem.plan.paper import Plan
+from tests.faults.library_state import visible_files
+
+NOW = datetime(2026, 5, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: NOW)
+    library.write(["The choir sings Brahms.", "The choir meets on Wednesdays."])
+    library.flush(plan=Plan((Create("choir", "Choir"), Extend("choir", "", (1, 2)))))
+    return library
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def spoil(library: Library) -> None:
+    """One thing of each kind: a conflict, a deleted line, a broken signature, a secret, a plain bullet, a count."""
+    choir = library.root / "topics" / "choir.md"
+    edit(choir, "- <seq=1,", "1. <seq=1,")
+    choir.write_text(choir.read_text() + "- typed by hand\n- The safe's PIN is 4711\n")
+    (library.root / "topics" / "zoo.md").write_text("<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> theirs\n")
+
+
+def test_the_worst_is_told_first_and_all_in_one_run(library: Library) -> None:
+    spoil(library)
+    codes = [finding.problem.code for finding in library.check()]
+    assert codes == ["conflict", "conflict", "deleted", "near-miss", "secret", "unsigned", "unsigned"]
+
+
+def test_every_repair_says_what_it_does() -> None:
+    assert set(FIXES) <= set(WORST_FIRST)
+
+
+def test_the_diff_is_what_the_repair_then_does(library: Library, tmp_path: Path) -> None:
+    path = library.root / "topics" / "choir.md"
+    edit(path, "Brahms", "Bach")
+    path.write_text(path.read_text() + "- typed by hand")
+    before = visible_files(library.root)
+    findings, diff = library.check_preview()
+    assert visible_files(library.root) == before, "a preview changes nothing"
+    assert {finding.problem.code for finding in findings} == {"edited", "unsigned"}
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-a", str(library.root), str(copy)], check=True)
+    subprocess.run(["git", "apply", "--unsafe-paths", "-"], cwd=copy, input=diff, text=True, check=True)
+    library.check(fix=True)
+    assert visible_files(copy) == visible_files(library.root)
+    assert library.check_preview() == ([], "")
+
+
+def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command as its user runs it; git with an identity of its own."""
+    identity = {
+        f"GIT_{who}_{what}": "maya@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, **identity, "PATH": path, "GIT_CONFIG_GLOBAL": os.devnull, "NO_COLOR": "1"}
+    return subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_dry_run_prints_a_diff_as_data_and_the_findings_as_talk(library: Library) -> None:
+    path = library.root / "topics" / "choir.md"
+    path.write_text(path.read_text() + "- typed by hand\n")
+    done = run("infinimem", "check", "--fix", "--dry-run", folder=library.root)
+    assert done.returncode == 0
+    assert done.stdout.startswith("--- a/topics/choir.md\n+++ b/topics/choir.md\n")
+    assert "+- <seq=3, source=hand, observed=" in done.stdout
+    assert "topics/choir.md:14: a bullet without a signature; check --fix signs it\n" in done.stderr
+
+
+HOOK = "#!/bin/sh\nexec infinimem check --for-commit\n"
+
+
+def repository(library: Library) -> Path:
+    """The library as a git repository with the hook of docs/pre-commit.md."""
+    recipe = (Path(__file__).parents[1] / "docs" / "pre-commit.md").read_text()
+    assert HOOK in recipe
+    assert run("git", "init", "-q", folder=library.root).returncode == 0
+    hook = library.root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(HOOK)
+    hook.chmod(0o755)
+    return library.root
+
+
+def test_the_hook_lets_an_ordinary_commit_through(library: Library) -> None:
+    root = repository(library)
+    path = root / "topics" / "choir.md"
+    path.write_text(path.read_text() + "- typed by hand\n")
+    run("git", "add", ".", folder=root)
+    done = run("git", "commit", "-m", "notes", folder=root)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_hook_stops_at_a_secret_until_it_is_meant(library: Library) -> None:
+    root = repository(library)
+    library.write("The wifi password is hunter2.")
+    run("git", "add", ".", folder=root)
+    done = run("git", "commit", "-m", "notes", folder=root)
+    assert done.returncode != 0
+    assert "CURRENT.md:3: looks like it holds a secret (password)" in done.stdout + done.stderr
+    edit(root / "CURRENT.md", "<seq=3,", "<seq=3, secret=ok,")
+    run("git", "add", ".", folder=root)
+    assert run("git", "commit", "-m", "notes", folder=root).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    ["<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> theirs\n", "- <seq =7> broken\n", "- <seq=1> other words\n"],
+)
+def test_the_hook_stops_at_what_cannot_be_read(library: Library, spoiled: str) -> None:
+    root = repository(library)
+    path = root / "topics" / "choir.md"
+    path.write_text(path.read_text() + spoiled)
+    run("git", "add", ".", folder=root)
+    done = run("git", "commit", "-m", "notes", folder=root)
+    assert done.returncode != 0
+    assert "topics/choir.md:14: " in done.stdout + done.stderr
+
+
+def test_the_hook_of_pre_commit_runs_the_same_command() -> None:
+    import yaml
+
+    [hook] = yaml.safe_load((Path(__file__).parents[1] / ".pre-commit-hooks.yaml").read_text())
+    assert f"exec {hook['entry']}\n" in HOOK
