@@ -213,7 +213,9 @@ class IndexFinder:
             event = unit.get("event")
             if not event and not fate:
                 fate = "kept"
-            elif event in ("retire", "forget"):
+            elif event == "forget":
+                return "retired"
+            elif event == "retire":
                 fate = "retired"
             elif event in ("unflush", "restore"):
                 fate = "kept"

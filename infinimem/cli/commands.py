@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "merge": ("flush", "Merge topics into one."),
         "undo": ("flush", "Take the last flush, split or merge back."),
         "recover": ("care", "Bring back entries that an editor saved over."),
+        "forget": ("forget", "Erase entries for good, and prove it."),
     },
     "More": {
         "config": ("about", "Every setting, its value and where it comes from."),

@@ -212,6 +212,7 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "created": list(report.created),
         "changed": list(report.changed),
         "removed": list(report.removed),
+        "forgotten": list(report.forgotten),
         "retired": [{"seq": step.seq, "by": step.by, "why": step.why} for step in report.retired],
         "outcomes": [outcome_values(outcome) for outcome in report.outcomes],
         "notes": list(report.notes),
@@ -332,7 +333,10 @@ def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
 def say_skipped(report: Report) -> None:
     """What was refused or had gone stale, each with its reason."""
     from infinimem.model import Summarise
+    from infinimem.text.signature import render_seqs
 
+    if report.forgotten:
+        say(f"forgot {render_seqs(sorted(report.forgotten))} again, which a merge or a copy had brought back")
     for note in report.notes:
         say(note)
     for failure in report.failures:

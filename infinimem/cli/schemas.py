@@ -30,6 +30,7 @@ ABOUT = {
     "merge": "merge --json: the report, as of flush",
     "undo": "undo --json: the report, as of flush",
     "recover": "recover --json: the seqs that came back",
+    "forget": "forget --json: what was erased, what still holds it",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "demo": "demo --json: the commands that were run and what they printed",
@@ -160,6 +161,8 @@ def output_schema(name: str) -> Schema:
             return rows(record(**PIECE, fields=FIELDS))
         case "recover":
             return record(recovered=SEQS)
+        case "forget":
+            return forget_schema()
         case _:
             return view_schema(name)
 
@@ -223,11 +226,37 @@ def report_schema() -> Schema:
         retired=rows(record(seq=number(least=1), by=number("0: nothing took its place"), why=text())),
         outcomes=rows(outcome),
         notes=rows(text()),
+        forgotten=rows(number(least=1), "forgotten before, brought back by a merge, and forgotten again"),
         diff=text("unified diff; with dry_run only"),
         planner={"enum": ["lexical", "model"]},
         failures=rows(text(), "what the model could not do"),
         usage=USAGE,
         seconds=share(),
+    )
+
+
+def forget_schema() -> Schema:
+    """What `forget` prints."""
+    place = {"path": text(), "line": number("0 is the file's name")}
+    return record(
+        seqs=rows(number(least=1)),
+        at=text("ISO 8601"),
+        dry_run=truth(),
+        texts=rows(record(seq=number(least=1), text=text()), "what would go; with dry_run only"),
+        changed=rows(text(), "files"),
+        removed=rows(text(), "files"),
+        renamed=rows(record(old=text(), new=text()), "topics named after what is gone"),
+        erased=rows(text(), "what else held the words: undo records, index, logs, backups"),
+        copies=rows(record(seq=number(least=1), **place, why=text()), "entries with the same words, still there"),
+        searched=number("files, afterwards"),
+        remains=rows(record(**place, what=text()), "what still holds the words"),
+        notes=rows(text()),
+        git=record(
+            repository=text("empty where there is none"),
+            versions=number("of files that hold the words; -1: too many to search", -1),
+            paths=rows(text()),
+            commands=rows(text(), "what takes them out of its history"),
+        ),
     )
 
 

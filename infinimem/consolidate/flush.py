@@ -21,6 +21,7 @@ from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
 from infinimem.consolidate.passes import carry_out, place_unmentioned, plan_lexically
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
+from infinimem.forgetting.forget import forget_again
 from infinimem.model import Step, Usage
 from infinimem.plan import lexical
 from infinimem.plan.paper import Plan
@@ -73,12 +74,17 @@ def flush(
                 sign_buffer(root, note, at)
                 document = read_file(root, BUFFER).document
         index = finder()
+        again = () if dry_run else forget_again(root, index, at)
+        if again:
+            document = read_file(root, BUFFER).document
+            index = finder()
         buffer = read_buffer(root, document, index)
         if plan is not None:
             refuse_other_buffer(plan, buffer)
         if not buffer.entries and not buffer.again and plan is None:
             left = seqs_of(document.entries)
-            return Report(reason="" if left else "CURRENT is empty", left=left, notes=buffer.notes)
+            empty = "" if left else "CURRENT is empty"
+            return Report(reason=empty, left=left, notes=buffer.notes, forgotten=again)
         more = 0
         if plan is None and len(buffer.entries) > PORTION:
             more = len(buffer.entries) - PORTION
@@ -101,7 +107,8 @@ def flush(
         if thinker is not None and plan is None:
             report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
             thinker.failures, thinker.usage = [], Usage()
-        return replace(report, reason=reason, more=more, seconds=clock_time.monotonic() - started)
+        seconds = clock_time.monotonic() - started
+        return replace(report, reason=reason, more=more, forgotten=again, seconds=seconds)
 
 
 def run_steps(

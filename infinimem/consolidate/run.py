@@ -84,7 +84,10 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it."""
+    """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it.
+
+    `forgotten` are entries that were forgotten before and had come back.
+    """
 
     flushed: bool = False
     due: bool = True
@@ -104,6 +107,7 @@ class Report:
     planner: str = "lexical"
     failures: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    forgotten: tuple[int, ...] = ()
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:
@@ -197,6 +201,7 @@ def together(first: Report, second: Report) -> Report:
         seconds=first.seconds + second.seconds,
         failures=tuple(dict.fromkeys([*first.failures, *second.failures])),
         usage=first.usage + second.usage,
+        forgotten=(*first.forgotten, *second.forgotten),
     )
 
 
