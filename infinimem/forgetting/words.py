@@ -19,6 +19,13 @@ UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf9
 SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？\n])")
 BARE_KEYS = frozenset("time observed expires supersedes links conf key rev at".split())
 """Fields that carry no words of an entry."""
+OUR_OWN = frozenset(
+    "seq rev event at by why high time observed source supersedes links conf expires ns type sensitivity label key "
+    "retire unflush restore forget forgotten flush superseded duplicate expired deleted user ai hand file tool empty "
+    "id summary token count created update log op create add merge split aux pinned former ids merged from "
+    "infinimem yaml md format current evidence topics notes true false null".split()
+)
+"""Words that the files of a library hold whatever is written into it."""
 STATEMENT = 3
 """Words from which on a statement is one that can be recognised."""
 LONG_NUMBER = 6
@@ -149,7 +156,7 @@ class Kept:
 
 def is_telling(token: str, terms: Collection[str]) -> bool:
     """Whether a word names something: it is no everyday word, and the kept entries have it in no form."""
-    if len(token) < 2:
+    if len(token) < 2 or token in OUR_OWN:
         return False
     if not token.isalpha():
         return True
