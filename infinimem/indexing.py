@@ -206,6 +206,10 @@ class IndexFinder:
         """Visible entries that say when they expire."""
         return self.index.expiring()
 
+    def with_field(self, key: str, *, retired: bool = False) -> Sequence[Unit]:
+        """Visible entries, or on demand retired ones, that have a field of this name; "" = all."""
+        return self.index.with_field(key, retired=retired)
+
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
         fate = ""

@@ -213,6 +213,7 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "changed": list(report.changed),
         "removed": list(report.removed),
         "forgotten": list(report.forgotten),
+        "erased": list(report.erased),
         "retired": [{"seq": step.seq, "by": step.by, "why": step.why} for step in report.retired],
         "outcomes": [outcome_values(outcome) for outcome in report.outcomes],
         "notes": list(report.notes),
@@ -337,6 +338,8 @@ def say_skipped(report: Report) -> None:
 
     if report.forgotten:
         say(f"forgot {render_seqs(sorted(report.forgotten))} again, which a merge or a copy had brought back")
+    if report.erased:
+        say(f"retention: {render_seqs(report.erased)} forgotten for good")
     for note in report.notes:
         say(note)
     for failure in report.failures:

@@ -125,10 +125,40 @@ def setting_schema(setting: Any) -> Schema:
             return {"type": "number", "minimum": 0, "maximum": 1, **about}
         case "duration":
             return {"type": ["string", "number"], "pattern": f"^{DURATION.pattern}$", "minimum": 0, **about}
+        case "retention":
+            return retention_schema(about)
+        case "access":
+            return access_schema(about)
         case "language":
             return {"enum": list(LANGUAGES), **about}
         case _:
             return {"enum": list(setting.choices), **about}
+
+
+def like_schema() -> Schema:
+    """Fields and what their values are like."""
+    one = {"type": ["string", "number", "boolean"], "description": "* stands for anything"}
+    return {"type": "object", "additionalProperties": {"anyOf": [one, {"type": "array", "items": one}]}}
+
+
+def retention_schema(about: Schema) -> Schema:
+    """How long entries stay."""
+    from infinimem.config import DURATION
+
+    after = {"type": ["string", "number"], "pattern": f"^{DURATION.pattern}$", "minimum": 0}
+    rule = {"where": like_schema(), "after": after, "do": {"enum": ["retire", "forget"]}}
+    item = {"type": "object", "properties": rule, "required": ["after"], "additionalProperties": False}
+    return {"type": "array", "items": item, **about, "default": []}
+
+
+def access_schema(about: Schema) -> Schema:
+    """What an audience is never shown."""
+    from infinimem.config import AUDIENCES
+
+    rules = {"deny": like_schema(), "allow": like_schema()}
+    one = {"type": "object", "properties": rules, "additionalProperties": False}
+    each = dict.fromkeys(AUDIENCES, one)
+    return {"type": "object", "properties": each, "additionalProperties": False, **about, "default": {}}
 
 
 def output_schema(name: str) -> Schema:
@@ -226,6 +256,7 @@ def report_schema() -> Schema:
         retired=rows(record(seq=number(least=1), by=number("0: nothing took its place"), why=text())),
         outcomes=rows(outcome),
         notes=rows(text()),
+        erased=rows(number(least=1), "forgotten by a retention rule"),
         forgotten=rows(number(least=1), "forgotten before, brought back by a merge, and forgotten again"),
         diff=text("unified diff; with dry_run only"),
         planner={"enum": ["lexical", "model"]},

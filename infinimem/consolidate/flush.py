@@ -19,9 +19,11 @@ from infinimem.config import Settings
 from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable, sign_buffer
 from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
-from infinimem.consolidate.passes import carry_out, place_unmentioned, plan_lexically
+from infinimem.consolidate.passes import carry_out, expired_units, place_unmentioned, plan_lexically, to_forget
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
-from infinimem.forgetting.forget import forget_again
+from infinimem.errors import BadInput, NeedsAttention
+from infinimem.forgetting.forget import forget_again, forget_held
+from infinimem.forgetting.survey import Wanted
 from infinimem.model import Step, Usage
 from infinimem.plan import lexical
 from infinimem.plan.paper import Plan
@@ -81,10 +83,12 @@ def flush(
         buffer = read_buffer(root, document, index)
         if plan is not None:
             refuse_other_buffer(plan, buffer)
-        if not buffer.entries and not buffer.again and plan is None:
+        over = plan is None and bool(expired_units(index, at, settings))
+        if not buffer.entries and not buffer.again and plan is None and not over:
             left = seqs_of(document.entries)
             empty = "" if left else "CURRENT is empty"
-            return Report(reason=empty, left=left, notes=buffer.notes, forgotten=again)
+            report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again)
+            return forget_old(root, index, settings, at, report, dry_run=dry_run)
         more = 0
         if plan is None and len(buffer.entries) > PORTION:
             more = len(buffer.entries) - PORTION
@@ -108,7 +112,22 @@ def flush(
             report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
             thinker.failures, thinker.usage = [], Usage()
         seconds = clock_time.monotonic() - started
-        return replace(report, reason=reason, more=more, forgotten=again, seconds=seconds)
+        report = replace(report, reason=reason, more=more, forgotten=again, seconds=seconds)
+        return report if plan is not None else forget_old(root, finder(), settings, at, report, dry_run=dry_run)
+
+
+def forget_old(root: Path, index: Finder, settings: Settings, at: str, report: Report, *, dry_run: bool) -> Report:
+    """The report, with what the retention rules want forgotten by now; outside a dry run that is done."""
+    seqs = to_forget(index, at, settings)
+    if not seqs:
+        return report
+    try:
+        done = forget_held(root, Wanted(tuple(seqs)), at, dry_run=dry_run)
+    except (BadInput, NeedsAttention) as error:  # what was flushed is flushed
+        return replace(report, notes=(*report.notes, f"retention: {error}"))
+    remains = tuple(f"{one.path}:{one.line}: still holds what was forgotten ({one.what})" for one in done.remains)
+    flushed = report.flushed or not dry_run
+    return replace(report, flushed=flushed, reason="", erased=done.seqs, notes=(*report.notes, *remains))
 
 
 def run_steps(

@@ -69,6 +69,10 @@ class Finder(Protocol):
         """Visible entries that say when they expire."""
         ...
 
+    def with_field(self, key: str, *, retired: bool = False) -> Sequence[Unit]:
+        """Visible entries, or on demand retired ones, that have a field of this name; "" = all."""
+        ...
+
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
         ...
@@ -86,7 +90,7 @@ class Finder(Protocol):
 class Report:
     """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it.
 
-    `forgotten` are entries that were forgotten before and had come back.
+    `forgotten` are entries that were forgotten before and had come back, `erased` those that a retention rule forgot.
     """
 
     flushed: bool = False
@@ -108,6 +112,7 @@ class Report:
     failures: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
     forgotten: tuple[int, ...] = ()
+    erased: tuple[int, ...] = ()
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:
@@ -202,6 +207,7 @@ def together(first: Report, second: Report) -> Report:
         failures=tuple(dict.fromkeys([*first.failures, *second.failures])),
         usage=first.usage + second.usage,
         forgotten=(*first.forgotten, *second.forgotten),
+        erased=(*first.erased, *second.erased),
     )
 
 

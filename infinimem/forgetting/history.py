@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from infinimem.errors import BadInput, NeedsAttention
 from infinimem.forgetting.words import Words, readable
+from infinimem.git.run import run_git, work_tree
 
 MOST = 20_000
 """Versions of files that are searched; in a larger history all of them count as holding the words."""
-LONGEST = 60.0
-"""Seconds that git may take to list or hand out what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +27,28 @@ class History:
 
 def history_of(root: Path, words: Words) -> History:
     """What the git repository around a library still holds of the words. Nothing there is changed."""
-    top = run_git(root, "rev-parse", "--show-toplevel").decode("utf-8", "replace").strip()
-    if not top:
+    tree = work_tree(root)
+    if tree is None:
         return History()
-    below = Path(top)
-    listed = run_git(below, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects").splitlines()
+    try:
+        held = versions_with(tree, words)
+    except (BadInput, NeedsAttention):  # no git here, or too slow: what it holds cannot be told
+        held = None
+    if held is None:
+        return History(str(tree), -1, (), commands_for(root, tree))
+    if not held:
+        return History(str(tree))
+    return History(str(tree), len(held), tuple(sorted(set(held))), commands_for(root, tree))
+
+
+def versions_with(tree: Path, words: Words) -> list[str] | None:
+    """The path of each version of a file that holds the words; None where there are too many to search."""
+    listed = run_git(tree, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects").out.splitlines()
     named = [line.split(b" ", 1) for line in listed]
     blobs = {pair[0]: pair[1].decode("utf-8", "replace") for pair in named if len(pair) == 2 and pair[1]}
     if len(blobs) > MOST:
-        return History(top, -1, (), commands_for(root, top))
-    held = [blobs[name] for name, content in contents(below, list(blobs)) if holds(content, words)]
-    if not held:
-        return History(top)
-    return History(top, len(held), tuple(sorted(set(held))), commands_for(root, top))
+        return None
+    return [blobs[name] for name, content in contents(tree, list(blobs)) if holds(content, words)]
 
 
 def holds(content: bytes, words: Words) -> bool:
@@ -48,9 +56,9 @@ def holds(content: bytes, words: Words) -> bool:
     return any(True for _ in words.places(readable(content)))
 
 
-def commands_for(root: Path, top: str) -> tuple[str, ...]:
+def commands_for(root: Path, tree: Path) -> tuple[str, ...]:
     """The commands that rewrite a history. None of them names the words: they are typed in, and stored nowhere."""
-    here = f"git -C {quote(top)}"
+    here = f"git -C {quote(str(tree))}"
     return (
         f"git -C {quote(str(root))} add -A . && {here} commit -m Forget",
         f"{here} filter-repo --force --replace-text <(cat)",
@@ -59,33 +67,17 @@ def commands_for(root: Path, top: str) -> tuple[str, ...]:
     )
 
 
-def contents(top: Path, names: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+def contents(tree: Path, names: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     """The blobs among some git objects, with what they hold."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(top), "cat-file", "--batch", "--buffer"],
-            input=b"".join(name + b"\n" for name in names),
-            capture_output=True, check=False, timeout=LONGEST,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return
+    batch = run_git(tree, "cat-file", "--batch", "--buffer", content=b"".join(name + b"\n" for name in names)).out
     at = 0
-    while at < len(done.stdout):
-        end = done.stdout.index(b"\n", at)
-        head = done.stdout[at:end].split(b" ")
+    while at < len(batch):
+        end = batch.index(b"\n", at)
+        head = batch[at:end].split(b" ")
         at = end + 1
         if len(head) < 3:  # missing
             continue
         size = int(head[2])
         if head[1] == b"blob":
-            yield head[0], done.stdout[at : at + size]
+            yield head[0], batch[at : at + size]
         at += size + 1
-
-
-def run_git(folder: Path, *words: str) -> bytes:
-    """What git prints; b"" where there is no git, no repository, or no answer in time."""
-    try:
-        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=False, timeout=LONGEST)
-    except (OSError, subprocess.TimeoutExpired):
-        return b""
-    return done.stdout if done.returncode == 0 else b""
