@@ -12,6 +12,8 @@ from infinimem.consolidate.buffer import rejoined, sign
 from infinimem.consolidate.commit import diff_lines, revision_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
+from infinimem.forgetting.forget import forget_held
+from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span
 from infinimem.plan.desk import aux_list, set_aux, set_header
 from infinimem.secrets import MEANT, secrets_of
@@ -138,19 +140,37 @@ def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
     Repairs sign plain bullets, renumber clashing seqs, note hand edits in evidence and recount; they are
     one transaction. Without `fix` nothing is written.
     """
-    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
-        survey = examine(root, note, now)
-        if fix and (survey.fixed or survey.evidence):
-            put_right(survey, note)
-            return [replace(finding, fixed=finding.fixable) for finding in in_order(survey.findings)]
-        return in_order(survey.findings)
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
+        returned = returned_findings(root, timestamp(now), fix=fix)
+        with hold(root) as note:
+            survey = examine(root, note, now)
+            findings = survey.findings
+            if fix and (survey.fixed or survey.evidence):
+                put_right(survey, note)
+                findings = [replace(finding, fixed=finding.fixable) for finding in findings]
+            return in_order([*returned, *findings])
+
+
+def returned_findings(root: Path, at: str, *, fix: bool) -> list[Finding]:
+    """What was forgotten and has come back, through a git merge or an old copy; with `fix` it is forgotten again."""
+    seqs = forgotten_seqs(root)
+    if not seqs or read_file(root, BUFFER).document.blocking or evidence_conflicts(root):
+        return []
+    report = forget_held(root, Wanted(seqs), at, again=True, dry_run=not fix)
+    message = "seq {} was forgotten and has come back (a git merge, an old copy?); it is forgotten again with --fix"
+    return [
+        Finding(Problem(path, line, message.format(seq), False, "forgotten"), fixable=True, fixed=fix)
+        for path, line, seq in report.places
+    ]
 
 
 def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
     """All findings, and what `check` with `fix` would change, as a unified diff. Nothing is written."""
-    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
-        survey = examine(root, note, now)
-        return in_order(survey.findings), diff_of(survey)
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
+        returned = returned_findings(root, timestamp(now), fix=False)
+        with hold(root) as note:
+            survey = examine(root, note, now)
+            return in_order([*returned, *survey.findings]), diff_of(survey)
 
 
 def examine(root: Path, note: int, now: datetime) -> Survey:
@@ -163,6 +183,7 @@ def examine(root: Path, note: int, now: datetime) -> Survey:
         check_adrift,
         check_doubled,
         check_retired,
+        check_forgotten,
         check_unsigned,
         check_visible,
         check_succession,
@@ -387,7 +408,8 @@ def check_retired(survey: Survey) -> None:
     edits: list[tuple[Span, Sequence[str]]] = []
     for entry in document.entries:
         record = survey.records.get(entry.seq, Record(entry.seq, (), ()))
-        if retirement(record) is None or any(one.text == entry.text for _, one in record.entries):
+        event = retirement(record)
+        if event is None or event.kind == "forget" or any(one.text == entry.text for _, one in record.entries):
             continue
         line = entry.span.start + 1
         survey.say(BUFFER, line, f"seq {entry.seq} was retired with other words", "clash", fixable=writable(document))
@@ -395,6 +417,24 @@ def check_retired(survey: Survey) -> None:
         edits.append((entry.span, entry_lines(signature, entry.text)))
     if edits and writable(document):
         survey.fixed[BUFFER] = edit(document, edits)
+
+
+def check_forgotten(survey: Survey) -> None:
+    """Another entry under the number of a forgotten one: two branches gave one seq twice."""
+    events = {seq: event for seq, record in survey.records.items() for event in [retirement(record)] if event}
+    forgotten = {seq: event for seq, event in events.items() if event.kind == "forget"}
+    for document in list(survey.documents()) if forgotten else ():
+        edits: list[tuple[Span, Sequence[str]]] = []
+        for entry in document.entries if not document.is_guest else ():
+            if forgotten.keys().isdisjoint(entry.seqs) or came_back(entry, forgotten):
+                continue
+            line = entry.span.start + 1
+            message = f"seq {entry.seq} was forgotten, and this is another entry"
+            survey.say(document.path, line, message, "clash", fixable=writable(document))
+            signature = Signature((survey.take_seq(),), entry.signature.fields)
+            edits.append((entry.span, entry_lines(signature, entry.text)))
+        if edits and writable(document):
+            survey.fixed[document.path] = edit(document, edits)
 
 
 def check_unsigned(survey: Survey) -> None:
@@ -443,7 +483,7 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
             survey.say(document.path, line, f"evidence lacks seq {seq}", "no-evidence", fixable=True)
             survey.evidence += entry_lines(Signature((seq,), entry.signature.fields), entry.text)
         event = retirement(record)
-        if event is not None:
+        if event is not None and event.kind != "forget":
             message = f"seq {seq} is visible although evidence says {event.get('why') or event.kind}"
             survey.say(document.path, line, message, "returned", fixable=True)
             survey.evidence.append(event_line("restore", survey.at, seq=str(seq)))
@@ -621,6 +661,9 @@ def recover(root: Path, seqs: Sequence[int]) -> list[int]:
         there = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
         found: dict[int, Entry] = {}
         for seq in dict.fromkeys(seqs):
+            event = retirement(records[seq])
+            if event is not None and event.kind == "forget":
+                raise UnknownSeq(f"{seq} was forgotten at {event.get('at')}; its words are gone for good")
             kept = logged.get(seq) or records[seq].newest
             if kept is None:
                 raise UnknownSeq(f"neither the log of writes nor evidence holds {seq}; see: infinimem check")

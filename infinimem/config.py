@@ -8,10 +8,12 @@ never an endpoint, a key, a prompt or a command.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +88,16 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ask.tokens", 3000, "count", "tokens of evidence that an answer is written from"),
     Setting("git.commit", False, "truth", "every flush, undo, split, merge and repair is a git commit (true, false)"),
+    Setting(
+        "retention", "", "retention", "how long entries stay: [{where: {source: 'tool:*'}, after: 90d, do: retire}]"
+    ),
+    Setting("access", "", "access", "what an audience is never shown: {mcp: {deny: {sensitivity: private}}}"),
 )
+STRUCTURED = ("retention", "access")
+"""Kinds of settings that are lists or mappings; their value is kept as one line of JSON."""
 BY_NAME = {setting.name: setting for setting in SETTINGS}
+AUDIENCES = ("mcp", "export", "model")
+"""Who reads a library besides its owner: agents over MCP, who gets an export, the model that `ask` asks."""
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LANGUAGES = (
@@ -120,6 +130,51 @@ class Settings:
         """A word."""
         return str(self.values[name])
 
+    @property
+    def retention(self) -> tuple[Retention, ...]:
+        """The rules by which a flush lets entries go, in order."""
+        return retention_in(self.text("retention"), "retention")
+
+    def access(self, audience: str) -> Access:
+        """What an audience may see. Raises `BadInput` for one that the rules do not name but nearly."""
+        return access_in(self.text("access"), "access").get(audience, Access())
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Entries whose fields match `where` go when they are older than `after` seconds; `do` is retire or forget."""
+
+    where: tuple[tuple[str, str], ...]
+    after: float
+    do: str = "retire"
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        """Whether the rule is about an entry with these fields."""
+        return all(is_like(fields.get(key, ""), pattern) for key, pattern in self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an audience is never shown: entries that have any of the `deny` fields, or lack one of `allow`."""
+
+    deny: tuple[tuple[str, str], ...] = ()
+    allow: tuple[tuple[str, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.deny or self.allow)
+
+    def permits(self, fields: Mapping[str, str]) -> bool:
+        """Whether an entry with these fields may be shown."""
+        if any(key in fields and is_like(fields[key], pattern) for key, pattern in self.deny):
+            return False
+        keys = {key for key, _ in self.allow}
+        return all(any(is_like(fields.get(key, ""), one) for k, one in self.allow if k == key) for key in keys)
+
+
+def is_like(value: str, pattern: str) -> bool:
+    """Whether a field's value is what a rule says; `*` stands for anything, and case does not count."""
+    return fnmatchcase(value.casefold(), pattern.casefold())
+
 
 def user_config() -> Path:
     """Where the user's own configuration lies."""
@@ -135,6 +190,8 @@ def load_settings(library: Path | None = None, flags: Mapping[str, Value] | None
         take_file(library / "infinimem.yaml", values, origins, from_library=True)
     take_file(user_config(), values, origins, from_library=False)
     for setting in SETTINGS:
+        if setting.kind in STRUCTURED:
+            continue
         for variable in (setting.variable, "INFINIMEM_" + setting.name.upper().replace(".", "_")):
             if variable and os.environ.get(variable):
                 values[setting.name] = value_of(setting, os.environ[variable], f"${variable}")
@@ -179,7 +236,11 @@ def take_file(path: Path, values: dict[str, Value], origins: dict[str, str], *, 
             raise BadInput(f"{where}: there is no setting {name!r}{meant}")
         if from_library and not setting.in_library:
             raise BadInput(f"{where}: {name} is not taken from a library; set it in {user_config()}")
-        values[name] = value_of(setting, value, where)
+        taken = value_of(setting, value, where)
+        if setting.kind == "access" and values[name]:  # rules only restrict: they add up, whoever made them
+            taken = together(str(values[name]), str(taken))
+            where = f"{origins[name]} and {where}"
+        values[name] = taken
         origins[name] = where
 
 
@@ -188,7 +249,7 @@ def flatten(content: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any
     pairs: list[tuple[str, Any]] = []
     for key, value in content.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and (name not in BY_NAME or BY_NAME[name].kind not in STRUCTURED):
             pairs.extend(flatten(value, f"{name}."))
         else:
             pairs.append((name, value))
@@ -206,6 +267,12 @@ def line_of(text: str, name: str) -> int:
 
 def value_of(setting: Setting, value: Any, where: str) -> Value:
     """A given value as the setting's type, or `BadInput` saying what it may be."""
+    if setting.kind == "retention":
+        retention_in(value, where)
+        return one_line(value)
+    if setting.kind == "access":
+        access_in(value, where)
+        return one_line(value)
     text = str(value).strip()
     if setting.kind == "count" and not isinstance(value, bool) and re.fullmatch(r"[\d_]+", text) and int(text) > 0:
         return int(text)
@@ -244,3 +311,100 @@ def value_of(setting: Setting, value: Any, where: str) -> Value:
         "language": "one of " + ", ".join(LANGUAGES),
     }[setting.kind]
     raise BadInput(f"{where}: {setting.name} is {wanted}, not {text!r}")
+
+
+# Rules
+
+
+def one_line(value: Any) -> str:
+    """A list or mapping as one line of JSON; "" for an empty one."""
+    return json.dumps(value, ensure_ascii=False, default=str) if value else ""
+
+
+def structure(value: Any, where: str, kind: type, example: str) -> Any:
+    """A list or mapping, from its line of JSON if need be. Raises `BadInput`."""
+    if value in ("", None):
+        return kind()
+    if isinstance(value, str) and value[:1] in "[{":
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, kind):
+        raise BadInput(f"{where}: this is written as {example}")
+    return value
+
+
+def only_keys(row: Mapping[Any, Any], names: tuple[str, ...], where: str) -> None:
+    """Refuse a key that is none of these, naming the nearest."""
+    for key in row:
+        if key not in names:
+            near = difflib.get_close_matches(str(key), names, 1, 0.4)
+            meant = f"did you mean {near[0]}?" if near else f"use {', '.join(names)}"
+            raise BadInput(f"{where}: there is no {str(key)!r} here; {meant}")
+
+
+def fields_in(value: Any, where: str) -> tuple[tuple[str, str], ...]:
+    """`{source: tool:*, ns: [work, home]}` as pairs of a field and what its value is like."""
+    example = "a field and its value, such as {source: 'tool:*'}"
+    found: list[tuple[str, str]] = []
+    for key, patterns in structure(value, where, dict, example).items():
+        for pattern in patterns if isinstance(patterns, list) else [patterns]:
+            if pattern is None or isinstance(pattern, list | dict) or not str(pattern):
+                raise BadInput(f"{where}: {key} is {example}")
+            found.append((str(key), str(pattern)))
+    return tuple(found)
+
+
+def retention_in(value: Any, where: str) -> tuple[Retention, ...]:
+    """The rules of a retention setting. Raises `BadInput`."""
+    example = "[{where: {source: 'tool:*'}, after: 90d, do: retire}]"
+    rules = []
+    for number, row in enumerate(structure(value, where, list, example), 1):
+        here = f"{where}, rule {number}"
+        if not isinstance(row, Mapping):
+            raise BadInput(f"{here}: this is written as {example}")
+        only_keys(row, ("where", "after", "do"), here)
+        match = DURATION.fullmatch(str(row.get("after", "")).strip().lower())
+        if match is None:
+            raise BadInput(f"{here}: after is a time such as 12h, 90d or 52w, not {str(row.get('after', ''))!r}")
+        do = str(row.get("do", "retire"))
+        if do not in ("retire", "forget"):
+            raise BadInput(f"{here}: do is retire or forget, not {do!r}")
+        rules.append(Retention(fields_in(row.get("where"), here), float(match[1]) * SECONDS[match[2]], do))
+    return tuple(rules)
+
+
+def access_in(value: Any, where: str) -> dict[str, Access]:
+    """The rules of an access setting, by audience. Raises `BadInput`."""
+    example = "{mcp: {deny: {sensitivity: private}}}"
+    found: dict[str, Access] = {}
+    for audience, rules in structure(value, where, dict, example).items():
+        here = f"{where}, {audience}"
+        only_keys({audience: rules}, AUDIENCES, where)
+        if not isinstance(rules, Mapping):
+            raise BadInput(f"{here}: this is written as {example}")
+        only_keys(rules, ("deny", "allow"), here)
+        found[str(audience)] = Access(fields_in(rules.get("deny"), here), fields_in(rules.get("allow"), here))
+    return found
+
+
+def together(one: str, other: str) -> str:
+    """Two access settings as one that forbids what either forbids."""
+    both = json.loads(one)
+    for audience, rules in json.loads(other).items():
+        known = both.setdefault(audience, {})
+        for key in ("deny", "allow"):
+            for field, patterns in (rules.get(key) or {}).items():
+                merge_rule(known.setdefault(key, {}), field, patterns, widen=key == "deny")
+    return one_line(both)
+
+
+def merge_rule(known: dict[str, Any], field: str, patterns: Any, *, widen: bool) -> None:
+    """Add a rule about a field: denials add up, and of what is allowed only what both allow stays."""
+    new = patterns if isinstance(patterns, list) else [patterns]
+    if field not in known:
+        known[field] = new
+        return
+    old = known[field] if isinstance(known[field], list) else [known[field]]
+    known[field] = [*old, *new] if widen else [one for one in new if one in old] or ["\0"]

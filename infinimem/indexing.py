@@ -209,6 +209,10 @@ class IndexFinder:
         """Visible entries that say when they expire."""
         return self.index.expiring()
 
+    def with_field(self, key: str, *, retired: bool = False) -> Sequence[Unit]:
+        """Visible entries, or on demand retired ones, that have a field of this name; "" = all."""
+        return self.index.with_field(key, retired=retired)
+
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
         fate = ""
@@ -216,7 +220,9 @@ class IndexFinder:
             event = unit.get("event")
             if not event and not fate:
                 fate = "kept"
-            elif event in ("retire", "forget"):
+            elif event == "forget":
+                return "retired"
+            elif event == "retire":
                 fate = "retired"
             elif event in ("unflush", "restore"):
                 fate = "kept"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from infinimem.exchange.export.run import Exported
     from infinimem.exchange.facts import Extracting
     from infinimem.exchange.run import Imported
+    from infinimem.forgetting.forget import Forgotten
     from infinimem.grep import Match
     from infinimem.llm.meter import Metered
     from infinimem.llm.port import Model
@@ -437,6 +438,34 @@ class Library:
 
         require(not isinstance(seqs, str | int), "recover takes several seqs, as a list")
         return recover(self.root, list(seqs))
+
+    def forget(
+        self,
+        seqs: Iterable[int] = (),
+        *,
+        where: Mapping[str, str] | None = None,
+        pattern: str = "",
+        ignore_case: bool = False,
+        copies: bool = False,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Erase entries, with what was made from them, from every file of the library; evidence keeps that it was done.
+
+        Which: `seqs`, or all whose fields are `where` and whose words match `pattern`. With `copies` also the entries
+        that repeat or quote them. Afterwards every file is searched: `.remains` is what still holds the words.
+        It cannot be undone. Raises `BadInput`, `UnknownSeq`, `BadPattern`; then nothing was changed.
+        """
+        from infinimem.forgetting.forget import forget
+        from infinimem.forgetting.survey import Wanted
+        from infinimem.grep import compile_pattern
+
+        require(not isinstance(seqs, str | int), "forget takes several seqs, as a list")
+        numbers = tuple(seqs)
+        require(not (numbers and (where or pattern)), "name seqs, or say where and what they are, not both")
+        compiled = compile_pattern(pattern, ignore_case=ignore_case) if pattern else None
+        wanted = Wanted(numbers, tuple((where or {}).items()), compiled, copies)
+        self._indexes = None
+        return forget(self.root, wanted, self.clock(), dry_run=dry_run)
 
     # exchange
 

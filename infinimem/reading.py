@@ -116,7 +116,7 @@ def trace(root: Path, index: Index, seq: int) -> Trace | None:
     if event is None or here is not None:
         return Trace(seq, here, record.entries, replaced=replaced)
     by = parse_seqs(event.get("by"))
-    why = event.get("why") or event.kind
+    why = event.get("why") or ("forgotten" if event.kind == "forget" else event.kind)
     return Trace(seq, None, record.entries, why, event.get("at"), by[0] if by else 0, replaced)
 
 

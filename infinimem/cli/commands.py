@@ -36,6 +36,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "merge": ("flush", "Merge topics into one."),
         "undo": ("flush", "Take the last flush, split or merge back."),
         "recover": ("care", "Bring back entries that an editor saved over."),
+        "forget": ("forget", "Erase entries for good, and prove it."),
         "edit": ("edit", "Open a topic in your editor, then check what was saved."),
         "watch": ("watch", "Check saves as they happen; flush when due."),
     },

@@ -211,6 +211,8 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "created": list(report.created),
         "changed": list(report.changed),
         "removed": list(report.removed),
+        "forgotten": list(report.forgotten),
+        "erased": list(report.erased),
         "retired": [{"seq": step.seq, "by": step.by, "why": step.why} for step in report.retired],
         "outcomes": [outcome_values(outcome) for outcome in report.outcomes],
         "notes": list(report.notes),
@@ -294,7 +296,12 @@ def say_skipped(report: Report) -> None:
     """What was refused or had gone stale, each with its reason; and what became of the commit."""
     from infinimem.model import Summarise
     from infinimem.plan.paper import named
+    from infinimem.text.signature import render_seqs
 
+    if report.forgotten:
+        say(f"forgot {render_seqs(sorted(report.forgotten))} again, which a merge or a copy had brought back")
+    if report.erased:
+        say(f"retention: {render_seqs(report.erased)} forgotten for good")
     for line in report.settled:
         say(f"after a git merge: {line}")
     for note in report.notes:

@@ -315,6 +315,9 @@ def tell_story(library: Library, story: Trace) -> None:
     """A story for a person."""
     fate = "visible" if story.here is not None else f"{story.fate or 'gone'} {story.at[:10]}".strip()
     out(f"{paint(f'seq {story.seq}', 'bold')}  {paint(fate, 'green' if story.here is not None else 'yellow')}")
+    if story.fate == "forgotten":
+        out(f"  forgotten at {story.at}; nothing of it is left")
+        return
     fields, text = words_of(story)
     out(paragraph(text))
     out(paint("  " + shown(", ".join(f"{key} {value}" for key, value in fields)), "dim"))

@@ -37,6 +37,7 @@ ABOUT = {
     "export-lines": "export --format jsonl: one line of it, a JSON object",
     "edit": "edit --json: what was saved, signed and found wrong",
     "watch": "watch --json: one event, on a line of its own",
+    "forget": "forget --json: what was erased, what still holds it",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "mcp": "mcp --json: the tools that agents get",
@@ -136,12 +137,42 @@ def setting_schema(setting: Any) -> Schema:
             return {"type": "number", "minimum": 0, "maximum": 1, **about}
         case "duration":
             return {"type": ["string", "number"], "pattern": f"^{DURATION.pattern}$", "minimum": 0, **about}
+        case "retention":
+            return retention_schema(about)
+        case "access":
+            return access_schema(about)
         case "language":
             return {"enum": list(LANGUAGES), **about}
         case "truth":
             return {"type": "boolean", **about}
         case _:
             return {"enum": list(setting.choices), **about}
+
+
+def like_schema() -> Schema:
+    """Fields and what their values are like."""
+    one = {"type": ["string", "number", "boolean"], "description": "* stands for anything"}
+    return {"type": "object", "additionalProperties": {"anyOf": [one, {"type": "array", "items": one}]}}
+
+
+def retention_schema(about: Schema) -> Schema:
+    """How long entries stay."""
+    from infinimem.config import DURATION
+
+    after = {"type": ["string", "number"], "pattern": f"^{DURATION.pattern}$", "minimum": 0}
+    rule = {"where": like_schema(), "after": after, "do": {"enum": ["retire", "forget"]}}
+    item = {"type": "object", "properties": rule, "required": ["after"], "additionalProperties": False}
+    return {"type": "array", "items": item, **about, "default": []}
+
+
+def access_schema(about: Schema) -> Schema:
+    """What an audience is never shown."""
+    from infinimem.config import AUDIENCES
+
+    rules = {"deny": like_schema(), "allow": like_schema()}
+    one = {"type": "object", "properties": rules, "additionalProperties": False}
+    each = dict.fromkeys(AUDIENCES, one)
+    return {"type": "object", "properties": each, "additionalProperties": False, **about, "default": {}}
 
 
 def output_schema(name: str) -> Schema:
@@ -176,6 +207,8 @@ def output_schema(name: str) -> Schema:
             return record(recovered=SEQS)
         case "merge-driver":
             return record(path=text(), conflicts=number())
+        case "forget":
+            return forget_schema()
         case _:
             return view_schema(name)
 
@@ -240,6 +273,8 @@ def report_schema() -> Schema:
         outcomes=rows(outcome),
         notes=rows(text()),
         settled=rows(text("what git merges had left to be done")),
+        erased=rows(number(least=1), "forgotten by a retention rule"),
+        forgotten=rows(number(least=1), "forgotten before, brought back by a merge, and forgotten again"),
         diff=text("unified diff; with dry_run only"),
         planner={"enum": ["lexical", "model"]},
         failures=rows(text(), "what the model could not do"),
@@ -247,6 +282,31 @@ def report_schema() -> Schema:
         uncommitted=text("why a commit that git.commit asks for was not made"),
         usage=USAGE,
         seconds=share(),
+    )
+
+
+def forget_schema() -> Schema:
+    """What `forget` prints."""
+    place = {"path": text(), "line": number("0 is the file's name")}
+    return record(
+        seqs=rows(number(least=1)),
+        at=text("ISO 8601"),
+        dry_run=truth(),
+        texts=rows(record(seq=number(least=1), text=text()), "what would go; with dry_run only"),
+        changed=rows(text(), "files"),
+        removed=rows(text(), "files"),
+        renamed=rows(record(old=text(), new=text()), "topics named after what is gone"),
+        erased=rows(text(), "what else held the words: undo records, index, logs, backups"),
+        copies=rows(record(seq=number(least=1), **place, why=text()), "entries with the same words, still there"),
+        searched=number("files, afterwards"),
+        remains=rows(record(**place, what=text()), "what still holds the words"),
+        notes=rows(text()),
+        git=record(
+            repository=text("empty where there is none"),
+            versions=number("of files that hold the words; -1: too many to search", -1),
+            paths=rows(text()),
+            commands=rows(text(), "what takes them out of its history"),
+        ),
     )
 
 

@@ -19,8 +19,18 @@ from infinimem.config import Settings
 from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable, sign_buffer
 from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
-from infinimem.consolidate.passes import carry_out, mentioned, place_unmentioned, plan_lexically
+from infinimem.consolidate.passes import (
+    carry_out,
+    expired_units,
+    mentioned,
+    place_unmentioned,
+    plan_lexically,
+    to_forget,
+)
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
+from infinimem.errors import BadInput, NeedsAttention
+from infinimem.forgetting.forget import forget_again, forget_held
+from infinimem.forgetting.survey import Wanted
 from infinimem.model import Step, Usage
 from infinimem.plan import lexical
 from infinimem.plan.paper import Plan
@@ -73,13 +83,20 @@ def flush(
                 sign_buffer(root, note, at)
                 document = read_file(root, BUFFER).document
         index = finder()
+        again = () if dry_run else forget_again(root, index, at)
+        if again:
+            document = read_file(root, BUFFER).document
+            index = finder()
         buffer = read_buffer(root, document, index)
         if plan is not None:
             refuse_other_buffer(plan, buffer)
             buffer = part_planned(buffer, plan)
-        if not buffer.entries and not buffer.again and plan is None:
+        over = plan is None and bool(expired_units(index, at, settings))
+        if not buffer.entries and not buffer.again and plan is None and not over:
             left = seqs_of(document.entries)
-            return Report(reason="" if left else "CURRENT is empty", left=left, notes=buffer.notes)
+            empty = "" if left else "CURRENT is empty"
+            report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again)
+            return forget_old(root, index, settings, at, report, dry_run=dry_run)
         more = 0
         if plan is None and len(buffer.entries) > PORTION:
             more = len(buffer.entries) - PORTION
@@ -102,7 +119,23 @@ def flush(
         if thinker is not None and plan is None:
             report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
             thinker.failures, thinker.usage = [], Usage()
-        return replace(report, reason=reason, more=more, seconds=clock_time.monotonic() - started)
+        seconds = clock_time.monotonic() - started
+        report = replace(report, reason=reason, more=more, forgotten=again, seconds=seconds)
+        return report if plan is not None else forget_old(root, finder(), settings, at, report, dry_run=dry_run)
+
+
+def forget_old(root: Path, index: Finder, settings: Settings, at: str, report: Report, *, dry_run: bool) -> Report:
+    """The report, with what the retention rules want forgotten by now; outside a dry run that is done."""
+    seqs = to_forget(index, at, settings)
+    if not seqs:
+        return report
+    try:
+        done = forget_held(root, Wanted(tuple(seqs)), at, dry_run=dry_run)
+    except (BadInput, NeedsAttention) as error:  # what was flushed is flushed
+        return replace(report, notes=(*report.notes, f"retention: {error}"))
+    remains = tuple(f"{one.path}:{one.line}: still holds what was forgotten ({one.what})" for one in done.remains)
+    flushed = report.flushed or not dry_run
+    return replace(report, flushed=flushed, reason="", erased=done.seqs, notes=(*report.notes, *remains))
 
 
 def part_planned(buffer: Buffer, plan: Plan) -> Buffer:

@@ -126,7 +126,7 @@ def plan_by_model(
     """All passes with a model, each on the result of the one before."""
     plan = Planning(run, index, settings, thinker, set(index.topics()), progress)
     supersede_in_buffer(run)
-    expire(run)
+    expire(run, settings)
     waiting = list(run.desk.waiting.values())
     lines = [entry_line(entry) for entry in waiting]
     per_line = 12  # tokens of the reply: a seq, and its share of block and heading
@@ -145,7 +145,7 @@ def plan_by_model(
     progress("update", 0, 1)
     supersede_in_topics(run, index)
     update(plan)
-    expire_in_topics(run, index)
+    expire_in_topics(run, index, settings)
     if splitting:
         progress("split", 0, 1)
         split(plan)

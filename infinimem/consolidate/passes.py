@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, time
 
-from infinimem.config import Settings
+from infinimem.config import Retention, Settings
 from infinimem.consolidate.run import Finder, Run, prepare, spare_for
-from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Outcome, Retire, Step
+from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Outcome, Retire, Step, Unit
 from infinimem.plan import lexical
 from infinimem.store.evidence import read_records
 from infinimem.text.document import body_tokens, title_of
 from infinimem.text.signature import parse_seqs, render_seqs
+from infinimem.text.when import period
 
 CANDIDATES = 8
 SMALL_CATALOGUE = 64
@@ -39,7 +41,7 @@ def plan_lexically(
             if step.by not in corrected:  # said, corrected and said again: the last word stands
                 run.take(step)
     supersede_in_buffer(run)
-    expire(run)
+    expire(run, settings)
     talks, notes = lexical.part(list(run.desk.waiting.values()))
     taken = set(index.topics())
     for number, block in enumerate(talks):
@@ -49,7 +51,7 @@ def plan_lexically(
     place_notes(run, notes, index, taken, settings)
     progress("update", 0, 1)
     supersede_in_topics(run, index)
-    expire_in_topics(run, index)
+    expire_in_topics(run, index, settings)
     if splitting:
         progress("split", 0, 1)
         sort_odds(run, index, taken, settings)
@@ -85,11 +87,33 @@ def supersede_in_topics(run: Run, index: Finder) -> None:
             run.take(Retire(seq, entry.seq, "superseded"))
 
 
-def expire(run: Run) -> None:
-    """Buffered entries whose `expires` date has passed go straight to evidence."""
+def expire(run: Run, settings: Settings) -> None:
+    """Buffered entries whose `expires` date has passed, or whom no retention rule keeps, go straight to evidence."""
     for entry in list(run.desk.waiting.values()):
-        if is_past(entry.signature.get("expires"), run.now):
-            run.take(Retire(entry.seq, 0, "expired"))
+        if has_expired(entry.signature.fields, run.now, settings):
+            for seq in entry.seqs:
+                spare_for(run, seq)
+                run.take(Retire(seq, 0, "expired"))
+
+
+def has_expired(fields: Sequence[tuple[str, str]], now: str, settings: Settings, do: str = "retire") -> bool:
+    """Whether an entry with these fields is over: by its own date, or by a retention rule that says what to `do`."""
+    known = dict(fields)
+    if do == "retire" and is_past(known.get("expires", ""), now):
+        return True
+    age = age_of(known, now)
+    return any(rule.do == do and rule.matches(known) and age > rule.after for rule in settings.retention)
+
+
+def age_of(fields: Mapping[str, str], now: str) -> float:
+    """Seconds since an entry was written down, else since what it tells; negative where it does not say."""
+    text = fields.get("observed", "") or fields.get("time", "")
+    days = period(text)
+    if days is None:
+        return -1.0
+    written = datetime.fromisoformat(text) if len(text) > len("2026-05-01") else datetime.combine(days[1], time.max)
+    written = written if written.tzinfo is not None else written.replace(tzinfo=UTC)
+    return (datetime.fromisoformat(now) - written).total_seconds()
 
 
 def is_past(date: str, now: str) -> bool:
@@ -97,13 +121,40 @@ def is_past(date: str, now: str) -> bool:
     return DATE.fullmatch(date) is not None and date < now[: len(date)]
 
 
-def expire_in_topics(run: Run, index: Finder) -> None:
-    """Entries in topics whose `expires` date has passed leave the visible surface."""
-    for unit in index.expiring():
-        if unit.topic != CURRENT and unit.seqs and is_past(unit.get("expires"), run.now):
-            run.load([unit.topic])
-            for seq in unit.seqs:
-                run.take(Retire(seq, 0, "expired"))
+def expire_in_topics(run: Run, index: Finder, settings: Settings) -> None:
+    """Entries in topics whose `expires` date has passed, or whom no retention rule keeps, leave the visible surface."""
+    for unit in expired_units(index, run.now, settings):
+        run.load([unit.topic])
+        for seq in unit.seqs:
+            spare_for(run, seq)
+            run.take(Retire(seq, 0, "expired"))
+
+
+def expired_units(index: Finder, now: str, settings: Settings) -> list[Unit]:
+    """What stands in topics although it is over."""
+    units = [
+        *index.expiring(),
+        *(unit for rule in settings.retention if rule.do == "retire" for unit in aged(index, rule)),
+    ]
+    found = {
+        (unit.path, unit.line): unit
+        for unit in units
+        if unit.topic != CURRENT and unit.seqs and has_expired(unit.fields, now, settings)
+    }
+    return list(found.values())
+
+
+def aged(index: Finder, rule: Retention, *, retired: bool = False) -> Sequence[Unit]:
+    """The entries that a retention rule may be about, visible ones or, on demand, retired ones."""
+    return index.with_field(rule.where[0][0] if rule.where else "", retired=retired)
+
+
+def to_forget(index: Finder, now: str, settings: Settings) -> list[int]:
+    """The seqs that a retention rule wants forgotten, wherever they stand by now."""
+    rules = [rule for rule in settings.retention if rule.do == "forget"]
+    units = [unit for rule in rules for old in (False, True) for unit in aged(index, rule, retired=old)]
+    gone = {seq for unit in units if has_expired(unit.fields, now, settings, "forget") for seq in unit.seqs}
+    return sorted(gone)
 
 
 def route_block(run: Run, block: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:

@@ -69,6 +69,10 @@ class Finder(Protocol):
         """Visible entries that say when they expire."""
         ...
 
+    def with_field(self, key: str, *, retired: bool = False) -> Sequence[Unit]:
+        """Visible entries, or on demand retired ones, that have a field of this name; "" = all."""
+        ...
+
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
         ...
@@ -87,6 +91,7 @@ class Report:
     """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it.
 
     `settled` is what git merges had left to be done before it.
+    `forgotten` are entries that were forgotten before and had come back, `erased` those that a retention rule forgot.
     """
 
     flushed: bool = False
@@ -110,6 +115,8 @@ class Report:
     settled: tuple[str, ...] = ()
     commit: str = ""
     uncommitted: str = ""
+    forgotten: tuple[int, ...] = ()
+    erased: tuple[int, ...] = ()
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:
@@ -204,6 +211,8 @@ def together(first: Report, second: Report) -> Report:
         seconds=first.seconds + second.seconds,
         failures=tuple(dict.fromkeys([*first.failures, *second.failures])),
         usage=first.usage + second.usage,
+        forgotten=(*first.forgotten, *second.forgotten),
+        erased=(*first.erased, *second.erased),
     )
 
 

@@ -321,6 +321,20 @@ class Index:
         """Every visible entry that says when it expires, by place."""
         return self._mended(lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("expires")])
 
+    def with_field(self, key: str, *, retired: bool = False) -> list[Unit]:
+        """Every visible entry, or every retired one, that has a signature field of this name; "" = all of them."""
+        from infinimem.search.shelf import RETIRED, VISIBLE
+
+        kind = RETIRED if retired else VISIBLE
+        return self._mended(
+            lambda: [
+                record.unit
+                for shelf in self._shelves
+                for record in shelf.with_field(key, kind=kind)
+                if record.unit.seqs
+            ]
+        )
+
     def evidence(self, seq: int) -> list[Unit]:
         """Every line of evidence about a seq, entries and events, by file and line."""
         from infinimem.search.shelf import EVIDENCE

@@ -7,6 +7,7 @@ agree on what a word is. It finds candidates; `rank` orders them.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -111,10 +112,11 @@ class Shelf:
         records = [restore(*self._stored(address)) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
-    def with_field(self, key: str, path: str = "") -> list[Record]:
-        """Every visible record, of one file or of all, that has a signature field of this name, by place."""
-        has_it = Query.regex_query(self._schema, "facts", f"{key}=.*")
-        clauses = [(Occur.Must, has_it), (Occur.Must, self._kind(VISIBLE))]
+    def with_field(self, key: str, path: str = "", kind: int = VISIBLE) -> list[Record]:
+        """Every record of a kind, of one file or of all, that has a field of this name ("" = any), by place."""
+        clauses = [(Occur.Must, self._kind(kind))]
+        if key:
+            clauses.append((Occur.Must, Query.regex_query(self._schema, "facts", f"{re.escape(key)}=.*")))
         if path:
             clauses.append((Occur.Must, Query.term_query(self._schema, "path", _safe(path))))
         addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))

@@ -176,12 +176,14 @@ def all_records(root: Path) -> dict[int, Record]:
 
 
 def retirement(record: Record) -> Event | None:
-    """The event that retired a seq, unless an undo took it back since."""
+    """The event that retired a seq, unless an undo took it back since. What was forgotten stays so."""
     last: Event | None = None
     for _, event in record.events:
-        if event.kind in ("retire", "unflush", "restore", "forget"):
+        if event.kind == "forget":
+            return event
+        if event.kind in ("retire", "unflush", "restore"):
             last = event
-    return last if last is not None and last.kind in ("retire", "forget") else None
+    return last if last is not None and last.kind == "retire" else None
 
 
 def event_units(document: Document, offset: int = 0) -> list[Unit]:

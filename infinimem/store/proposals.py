@@ -27,11 +27,16 @@ def read_proposals(root: Path) -> list[dict[str, Any]]:
 
 def write_proposals(root: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Replace the proposals."""
+    beside = root / f"{PROPOSALS}.tmp"
+    write_private(beside, render_proposals(rows))
+    beside.replace(root / PROPOSALS)
+
+
+def render_proposals(rows: Sequence[dict[str, Any]]) -> bytes:
+    """The proposals as their file holds them."""
     import yaml
 
-    beside = root / f"{PROPOSALS}.tmp"
-    write_private(beside, yaml.dump(list(rows), allow_unicode=True, sort_keys=False).encode())
-    beside.replace(root / PROPOSALS)
+    return str(yaml.dump(list(rows), allow_unicode=True, sort_keys=False)).encode()
 
 
 def add_proposals(root: Path, steps: Sequence[dict[str, Any]], at: str) -> None:

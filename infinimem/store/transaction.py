@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ from infinimem.store.files import (
     write_all,
     write_private,
 )
-from infinimem.store.layout import BUFFER, COMMIT, KEPT, LOG, MANIFEST, TOPICS, UNDO, safe_path
+from infinimem.store.layout import BUFFER, COMMIT, EVIDENCE, INDEX, KEPT, MANIFEST, STATE, TOPICS, UNDO, safe_path
+from infinimem.store.lock import exclusive
 from infinimem.text.document import edit, entry_lines, parse, parse_piece, render
 from infinimem.text.lines import ending_of, split_lines
 
@@ -50,6 +51,17 @@ class Append:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """What must be gone when a commit is over: files and folders, and lines of logs, named by their digests.
+
+    A folder outside `.infinimem` goes only if it is empty. Nothing of the old files is kept either.
+    """
+
+    erase: tuple[str, ...] = ()
+    scrub: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 def digest_at(path: Path) -> str:
     """The digest of the file there now; "" when there is none."""
     content = read_bytes(path)
@@ -64,12 +76,13 @@ def commit(
     *,
     undoable: bool = False,
     drop: str = "",
+    clean: Cleaning | None = None,
 ) -> list[str]:
     """Carry out all changes, or none. Call it under the library's lock.
 
     `about` says what the changes are for: `lines`, the entries that leave CURRENT, and `void`, what evidence
     is to gain should the commit have to be taken back. With `undoable` it is kept with the old files as an undo
-    record; `drop` names one that has served. Gives a line for each
+    record; `drop` names one that has served. `clean` is done last, and before the journal goes. Gives a line for each
     file that another program saved in the very moment of the change: its version lies in `.infinimem/kept/`.
     Raises `ChangedOnDisk` when a file is not what the change was made for, `StorageFailed` when the disk
     refuses; in both cases nothing has changed.
@@ -80,7 +93,7 @@ def commit(
     for append in appends:
         safe_path(root, append.path)
     try:
-        manifest = stage(root, changes, appends, about or {}, next_undo(root) if undoable else "", drop)
+        manifest = stage(root, changes, appends, about or {}, next_undo(root) if undoable else "", drop, clean)
     except OSError as error:
         shutil.rmtree(root / COMMIT, ignore_errors=True)
         raise StorageFailed(f"{root} cannot be written: {error.strerror}; nothing was changed") from error
@@ -94,6 +107,7 @@ def stage(
     about: Mapping[str, Any],
     undo: str,
     drop: str,
+    clean: Cleaning | None,
 ) -> dict[str, Any]:
     """Write the new contents and, last, the manifest that makes them count."""
     folder = root / COMMIT
@@ -117,6 +131,11 @@ def stage(
         size = target.stat().st_size if target.exists() else 0
         tails.append({"path": append.path, "offset": size, "length": len(append.content)})
     manifest: dict[str, Any] = {"changes": rows, "appends": tails, "undo": undo, "drop": drop, "about": dict(about)}
+    if clean is not None:
+        manifest["clean"] = {
+            "erase": list(clean.erase),
+            "scrub": {path: list(one) for path, one in clean.scrub.items()},
+        }
     beside = folder / "manifest"
     write_private(beside, json.dumps(manifest).encode())
     sync_folder(folder)
@@ -152,7 +171,7 @@ def recover(root: Path) -> None:
         return
     manifest = read_manifest(root, text)
     states = {row["path"]: state_of(root, number, row) for number, row in enumerate(manifest["changes"])}
-    topics = {path: state for path, state in states.items() if path not in (BUFFER, LOG)}
+    topics = {path: state for path, state in states.items() if path.startswith((f"{TOPICS}/", f"{EVIDENCE}/"))}
     if any(state in ("edited old", "reverted") for state in topics.values()):
         take_back(root, manifest, topics)
     else:
@@ -186,7 +205,8 @@ def read_manifest(root: Path, text: str) -> dict[str, Any]:
         fits = False
     if not fits or not all(NUMBERED.fullmatch(name) for name in (undo, drop) if name):
         raise NeedsAttention(f"{root / MANIFEST} is damaged; move it and {COMMIT} away, then run: infinimem check")
-    for path in (*(row[0] for row in rows), *(tail[0] for tail in tails)):
+    clean = manifest.get("clean") or {"erase": [], "scrub": {}}
+    for path in (*(row[0] for row in rows), *(tail[0] for tail in tails), *clean["erase"], *clean["scrub"]):
         safe_path(root, path)
     return manifest
 
@@ -241,7 +261,7 @@ def take_back(root: Path, manifest: Mapping[str, Any], states: Mapping[str, str]
     try:
         known = touched_entries(root, manifest, states)
         for number, row in enumerate(manifest["changes"]):
-            if row["path"] not in (BUFFER, LOG) and states[row["path"]] == "done":
+            if states.get(row["path"]) == "done":
                 put_old_back(root, manifest, number, row)
         there = shown_seqs(root)
         missing = [entry for seqs, entry in known.items() if there.isdisjoint(seqs)]
@@ -273,7 +293,7 @@ def touched_entries(root: Path, manifest: Mapping[str, Any], states: Mapping[str
     for number, row in enumerate(manifest["changes"]):
         link = undo_folder(root, manifest) / str(row.get("number", number))
         old = (read_bytes(link) if row["old"] else None) or b""
-        entries = parse(row["path"], old).entries if row["path"] not in (BUFFER, LOG) else ()
+        entries = parse(row["path"], old).entries if row["path"].startswith(f"{TOPICS}/") else ()
         if states.get(row["path"]) in ("edited old", "reverted"):
             theirs.update(seq for entry in entries for seq in entry.seqs)
         elif states.get(row["path"]) in ("done", "edited new"):
@@ -342,6 +362,8 @@ def finish(root: Path, manifest: Mapping[str, Any]) -> list[str]:
         write_undo_record(root, manifest)
         if manifest["drop"]:
             shutil.rmtree(root / UNDO / manifest["drop"], ignore_errors=True)
+        if "clean" in manifest:
+            clean_up(root, manifest)
         (root / MANIFEST).unlink()
         sync_folder((root / MANIFEST).parent)
     except OSError as error:
@@ -349,6 +371,52 @@ def finish(root: Path, manifest: Mapping[str, Any]) -> list[str]:
     shutil.rmtree(root / COMMIT, ignore_errors=True)
     forget_old_undo(root)
     return kept
+
+
+def clean_up(root: Path, manifest: Mapping[str, Any]) -> None:
+    """Remove what a commit leaves no trace of; may be repeated."""
+    for path, digests in manifest["clean"]["scrub"].items():
+        scrub(safe_path(root, path), frozenset(digests))
+    for path in manifest["clean"]["erase"]:
+        place = safe_path(root, path)
+        if path == INDEX:
+            empty_index(place)
+        elif not place.is_dir():
+            place.unlink(missing_ok=True)
+        elif path.startswith(f"{STATE}/"):
+            shutil.rmtree(place)
+        elif not any(place.iterdir()):
+            place.rmdir()
+    if not manifest["undo"]:
+        shutil.rmtree(undo_folder(root, manifest), ignore_errors=True)
+
+
+def scrub(path: Path, digests: frozenset[str]) -> None:
+    """Take lines out of a log that others may append to without a lock; what they append meanwhile is kept."""
+    content = read_bytes(path)
+    if content is None:
+        return
+    kept = [line for line in content.split(b"\n") if digest_of(line) not in digests]
+    beside = path.with_name(f"{path.name}.tmp")
+    with path.open("rb") as old:
+        write_private(beside, b"\n".join(kept))
+        beside.replace(path)
+        old.seek(len(content))
+        late = old.read()
+    if late:
+        add_lines(path, late)
+
+
+def empty_index(folder: Path) -> None:
+    """Remove the index with every word in it, and let no other process go on writing an old one."""
+    if not folder.is_dir():
+        return
+    with exclusive(folder / "lock", doing="the index"):
+        for place in folder.iterdir():
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            elif place.name != "lock":
+                place.unlink(missing_ok=True)
 
 
 def unfinished(root: Path, error: OSError) -> StorageFailed:

@@ -268,6 +268,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("split", ("split", "maya-work", "--dry-run")),
     ("split", ("split", "maya-work")),
     ("merge", ("merge", "maya-work", "maya-home")),
+    ("forget", ("forget", "13", "--dry-run")),
+    ("forget", ("forget", "--where", "source=Ines", "--yes")),
 )
 
 

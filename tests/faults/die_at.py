@@ -81,6 +81,8 @@ def operate(operation: str, folder: str, texts: list[str]) -> None:
         library.undo()
     elif operation == "fix":
         library.check(fix=True)
+    elif operation == "forget":
+        library.forget(pattern=texts[0])
     elif operation == "search":
         library.search("Nordlys")
     else:

@@ -1,0 +1,178 @@
+"""Erasing for good: `forget`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infinimem.cli.filters import Where
+from infinimem.cli.request import command_app, examples, open_library, pair_of, seqs_of, wants_json
+from infinimem.cli.show import count, on_one_line, paint, shown
+from infinimem.cli.talk import emit, flush, is_terminal, out, say
+
+if TYPE_CHECKING:
+    from infinimem.forgetting.forget import Forgotten
+    from infinimem.forgetting.history import History
+    from infinimem.library import Library
+
+app = command_app()
+
+
+@app.command(
+    epilog=examples(
+        "infinimem forget 43 --dry-run",
+        "infinimem forget 43 --yes",
+        "infinimem forget --where source=Ines --dry-run",
+        "infinimem forget --pattern 'Nord\\w+' --copies --yes",
+    )
+)
+def forget(
+    ctx: typer.Context,
+    seqs: Annotated[
+        list[str] | None, typer.Argument(metavar="[SEQ]...", help="An entry's number; also 12-15+18.")
+    ] = None,
+    where: Where = None,
+    pattern: Annotated[str, typer.Option(metavar="REGEX", help="Entries whose words match (RE2 syntax).")] = "",
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Upper and lower case alike.")] = False,
+    copies: Annotated[bool, typer.Option("--copies", help="Entries that repeat or quote them, too.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+) -> int:
+    """Erase entries for good: their words in every file of the library, what was made from them, what points to them.
+
+    It cannot be undone. Afterwards every file is searched; what still holds the words is listed by file and line,
+    and the exit code is 5. Evidence keeps that the number was forgotten, and when.
+    """
+    library = open_library(ctx)
+    asked: dict[str, Any] = {
+        "seqs": seqs_of(seqs or []),
+        "where": dict(pair_of(text, "--where") for text in where or ()),
+        "pattern": pattern,
+        "ignore_case": ignore_case,
+        "copies": copies,
+    }
+    if not dry_run and not yes and not agreed(library, asked):
+        return 1
+    report = library.forget(**asked, dry_run=dry_run)
+    if wants_json(ctx):
+        emit(values_of(report))
+    elif dry_run:
+        tell_plan(report)
+    else:
+        tell(report)
+    return report.exit_code
+
+
+def agreed(library: Library, asked: dict[str, Any]) -> bool:
+    """Whether a person who has seen what would go wants it gone."""
+    from infinimem.errors import BadInput
+
+    if not (is_terminal() and is_terminal(sys.stdin)):
+        raise BadInput("this cannot be undone, so nothing was forgotten; look with --dry-run, then say --yes")
+    report = library.forget(**asked, dry_run=True)
+    tell_plan(report)
+    if not report.seqs:
+        return False
+    out("Forget for good? [y/N] ", end="")
+    flush(sys.stdout)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
+def values_of(report: Forgotten) -> dict[str, Any]:
+    """A report as JSON has it."""
+    history = report.history
+    return {
+        "seqs": list(report.seqs),
+        "at": report.at,
+        "dry_run": report.dry_run,
+        "texts": [{"seq": seq, "text": text} for seq, text in report.texts],
+        "changed": list(report.changed),
+        "removed": list(report.removed),
+        "renamed": [{"old": old, "new": new} for old, new in report.renamed],
+        "erased": list(report.erased),
+        "copies": [{"seq": copy.seq, "path": copy.path, "line": copy.line, "why": copy.why} for copy in report.copies],
+        "searched": report.searched,
+        "remains": [{"path": one.path, "line": one.line, "what": one.what} for one in report.remains],
+        "notes": list(report.notes),
+        "git": {
+            "repository": history.repository,
+            "versions": history.versions,
+            "paths": list(history.paths),
+            "commands": list(history.commands),
+        },
+    }
+
+
+def tell_plan(report: Forgotten) -> None:
+    """What would be forgotten, and what changes with it."""
+    if not report.seqs:
+        say("no entry is meant; nothing to forget")
+        return
+    for seq, text in report.texts:
+        out(f"{paint(str(seq), 'bold')}\t{shown(on_one_line(text))}")
+    tell_files(report)
+    tell_copies(report)
+    for one in report.remains:
+        say(f"{shown(one.path)} stays as it is: {shown(one.what)}")
+
+
+def tell(report: Forgotten) -> None:
+    """What was forgotten, and what the search afterwards found."""
+    from infinimem.text.signature import render_seqs
+
+    if not report.seqs:
+        say("no entry is meant; nothing was forgotten")
+        return
+    number = count(len(report.seqs), "entry", "entries")
+    out(paint(f"forgot {number}: {render_seqs(report.seqs)}", "bold"))
+    tell_files(report)
+    tell_copies(report)
+    for note in report.notes:
+        say(note)
+    searched = f"searched {count(report.searched, 'file')}"
+    if report.remains:
+        out(f"{searched}; {count(len(report.remains), 'place still holds', 'places still hold')} their words:")
+        for one in report.remains:
+            place = f"{one.path}:{one.line}" if one.line else one.path
+            out(f"  {paint(shown(place), 'cyan')}: {shown(on_one_line(one.what))}")
+    else:
+        out(f"{searched}: none holds their words")
+    tell_history(report.history)
+
+
+def tell_files(report: Forgotten) -> None:
+    """The files that change."""
+    for path in report.changed:
+        out(f"  {paint(shown(path), 'cyan')}  changed")
+    for path in report.removed:
+        out(f"  {paint(shown(path), 'cyan')}  {paint('removed', 'red')}")
+    for old, new in report.renamed:
+        out(f"  {paint(shown(old), 'cyan')}  renamed to {paint(shown(new), 'cyan')}")
+    for what in report.erased:
+        out(f"  {paint(shown(what), 'cyan')}  {paint('erased', 'red')}")
+
+
+def tell_copies(report: Forgotten) -> None:
+    """Other entries that say the same."""
+    for copy in report.copies:
+        say(f"{copy.seq} [{shown(copy.path)}:{copy.line}] stays: {copy.why}")
+    if report.copies:
+        say("to forget these too, say --copies, or forget them by number")
+
+
+def tell_history(history: History) -> None:
+    """What git still holds, and how to rewrite that."""
+    if not history.repository:
+        return
+    if not history.versions:
+        say(f"no commit of {history.repository} holds their words; other clones may")
+        return
+    versions = "a history too large to search" if history.versions < 0 else count(history.versions, "version")
+    of = f" of {', '.join(map(shown, history.paths))}" if history.paths else ""
+    say(f"git still holds them: {versions}{of} in {history.repository}. To take them out of its history,")
+    say("commit, then type what is to go, one text a line, and end with Ctrl-D; it is stored nowhere:")
+    for command in history.commands:
+        out(f"  $ {command}")
+    say("every other clone, fork and backup has to be rewritten or deleted, too; see: git filter-repo --help")

@@ -1,0 +1,301 @@
+"""The use case: forget entries, wherever their words are, as one transaction; then search every file to prove it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from infinimem.consolidate.buffer import refuse_unreadable, sign_buffer
+from infinimem.consolidate.due import timestamp
+from infinimem.consolidate.run import Finder
+from infinimem.errors import ChangedOnDisk
+from infinimem.forgetting.erase import Erased, erase
+from infinimem.forgetting.history import History, history_of
+from infinimem.forgetting.survey import (
+    Copy,
+    Survey,
+    Wanted,
+    came_back,
+    chosen,
+    copies_of,
+    forgotten_seqs,
+    read_survey,
+    seqs_in,
+    spare_members,
+)
+from infinimem.forgetting.traces import Traces, content_of, files_below, traces_of
+from infinimem.forgetting.words import Words, readable, words_of
+from infinimem.model import Change, Document, Entry, Span, path_of
+from infinimem.store import transaction
+from infinimem.store.buffer import hold, next_seq, note_state
+from infinimem.store.evidence import event_line, evidence_path
+from infinimem.store.files import digest_of
+from infinimem.store.layout import BUFFER, FLUSH_LOCK, INDEX, LOG, STATE
+from infinimem.store.lock import exclusive
+from infinimem.store.read import File, read_file
+from infinimem.text.document import edit, entry_lines, parse, render
+from infinimem.text.signature import render_fields, render_seqs
+
+ATTEMPTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Remain:
+    """A place that still holds the words: 1-based line, 0 for a file's name."""
+
+    path: str
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was forgotten. `changed`, `removed` and `renamed` are files of the library, `erased` what else held it.
+
+    `copies` are other entries with the same words, still there. `remains` is what a search of all `searched` files
+    found afterwards. `places` is where it stood: path, line, seq. With `dry_run` nothing was changed, nor searched.
+    """
+
+    seqs: tuple[int, ...] = ()
+    at: str = ""
+    dry_run: bool = False
+    texts: tuple[tuple[int, str], ...] = ()
+    places: tuple[tuple[str, int, int], ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    erased: tuple[str, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    remains: tuple[Remain, ...] = ()
+    searched: int = 0
+    notes: tuple[str, ...] = ()
+    history: History = field(default_factory=History)
+
+    @property
+    def exit_code(self) -> int:
+        """0; 1 when there was nothing to forget; 5 when something still holds the words."""
+        if not self.seqs:
+            return 1
+        return 5 if self.remains else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What forgetting some seqs comes to, as values."""
+
+    survey: Survey
+    seqs: tuple[int, ...]
+    words: Words
+    erased: Erased
+    traces: Traces
+    copies: tuple[Copy, ...]
+    gone: tuple[tuple[str, Entry], ...]
+    changes: tuple[Change, ...]
+    about: Mapping[str, object]
+
+
+def forget(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False) -> Forgotten:
+    """Forget entries for good. Raises `BadInput`, `UnknownSeq`, `NeedsAttention`; then nothing was changed."""
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
+        return forget_held(root, wanted, timestamp(now), dry_run=dry_run)
+
+
+def forget_held(root: Path, wanted: Wanted, at: str, *, dry_run: bool = False, again: bool = False) -> Forgotten:
+    """The same, for a caller that holds the flush lock. With `again`, only what came back with its old numbers."""
+    done: Planned | None = None
+    notes: list[str] = []
+    for attempt in range(ATTEMPTS):
+        with hold(root) as note:
+            if not dry_run:
+                sign_buffer(root, note, at)
+            planned = plan(root, note, wanted, at, again=again)
+            if dry_run or not planned.seqs:
+                return report_of(planned, at, dry_run=dry_run)
+            following = next_seq(root, note)
+            try:
+                notes += transaction.commit(root, planned.changes, [], planned.about, clean=planned.traces.cleaning)
+            except ChangedOnDisk:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                continue
+            note_state(root, note, following)
+            done = planned
+            break
+    assert done is not None
+    remains, searched = search_everything(root, done.seqs, done.words, again=again)
+    report = report_of(done, at, dry_run=False)
+    history = History() if again else history_of(root, done.words)
+    copies = as_they_stand(root, report.copies)
+    return replace(report, copies=copies, remains=remains, searched=searched, notes=tuple(notes), history=history)
+
+
+def forget_again(root: Path, index: Finder, at: str) -> tuple[int, ...]:
+    """Forget what a git merge has brought back of what was forgotten; gives the seqs. Needs the flush lock."""
+    seqs = [seq for seq in forgotten_seqs(root) if index.standing(seq) or index.words(seq)]
+    return forget_held(root, Wanted(tuple(seqs)), at, again=True).seqs if seqs else ()
+
+
+def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool) -> Planned:
+    """Everything that is to change, from the library as it is now. Call it under the lock."""
+    survey = read_survey(root)
+    refuse_unreadable(root, survey.buffer.document)
+    seqs = wanted.seqs if again else chosen(survey, wanted)
+    copies = [] if again else copies_of(survey, seqs)
+    while wanted.copies and copies:
+        seqs = tuple(sorted({*seqs, *(copy.seq for copy in copies)}))
+        copies = copies_of(survey, seqs)
+    named = frozenset(seqs)
+
+    def meant(entry: Entry) -> Sequence[int]:
+        return [seq for seq in (came_back(entry, survey.forgotten) if again else entry.seqs) if seq in named]
+
+    spare = spare_members(survey, seqs) if not again else known_members(survey, seqs)
+    everything = list(survey.entries())
+    stood = tuple((path, entry) for path, entry in everything if meant(entry))
+    gone = [entry for _, entry in stood]
+    if again:
+        seqs = tuple(sorted({seq for entry in gone for seq in meant(entry)}))
+    kept = [entry for _, entry in everything if not meant(entry)]
+    words = words_of(gone, kept, wanted.pattern)
+    erased = erase(survey, meant, seqs, spare, words, at)
+    if not again:
+        erased.documents.update(with_events(survey, erased, seqs, gone, at, next_seq(root, note)))
+    gone_topics = {*erased.renamed, *(path.removeprefix("topics/").removesuffix(".md") for path in erased.removed)}
+    traces = traces_of(root, meant, words, gone_topics)
+    traces.erase += folders_to_remove(erased, words)
+    changes = (*changes_of(survey, erased), *traces.changes)
+    lines = [
+        "".join(entry_lines(entry.signature, entry.text)) for entry in survey.buffer.document.entries if meant(entry)
+    ]
+    about = {"kind": "forget", "at": at, "seqs": render_seqs(sorted(seqs)), "lines": lines}
+    ordered = in_order(changes)
+    return Planned(survey, seqs, words, erased, traces, tuple(copies), stood, ordered, about)
+
+
+def known_members(survey: Survey, seqs: Collection[int]) -> dict[int, Entry]:
+    """The own words of those that share a line with one that came back, as far as they are known."""
+    alone = (entry for _, entry in survey.entries() if len(entry.seqs) == 1 and entry.seq not in seqs)
+    return {entry.seq: entry for entry in alone}
+
+
+def with_events(
+    survey: Survey, erased: Erased, seqs: Sequence[int], gone: Sequence[Entry], at: str, following: int
+) -> dict[str, Document]:
+    """The newest evidence file with a line for what was forgotten, and the high-water mark of seqs after it."""
+    path = evidence_path(survey.root, at)
+    file = survey.evidence.get(path) or read_file(survey.root, path)
+    document = erased.documents.get(path, file.document)
+    written: dict[str, list[int]] = {}
+    for seq in seqs:
+        observed = next((entry.observed for entry in gone if entry.seqs == (seq,) and entry.observed), "")
+        written.setdefault(observed, []).append(seq)
+    lines = [forget_line(found, at, observed) for observed, found in written.items()]
+    lines.append(event_line("flush", at, high=str(following - 1)))
+    if not document.lines:
+        stem = path.removeprefix("evidence/").removesuffix(".md")
+        lines = [f"# Evidence {stem}\n", "\n", *lines]
+    end = Span(len(document.lines), len(document.lines))
+    return {path: edit(document, [(end, lines)])}
+
+
+def forget_line(seqs: Sequence[int], at: str, observed: str) -> str:
+    """`- <event=forget, seq=7, at=…, observed=…>`: when it was written down tells it from another of that number."""
+    fields = [("event", "forget"), ("seq", render_seqs(seqs)), ("at", at)]
+    if observed:
+        fields.append(("observed", observed))
+    return f"- {render_fields(fields)}\n"
+
+
+def changes_of(survey: Survey, erased: Erased) -> list[Change]:
+    """The documents as changes, guarded by what they were read as."""
+    files: dict[str, File] = {file.path: file for file in survey.files}
+    changes = []
+    for path, document in erased.documents.items():
+        old = files[path].digest if path in files else read_file(survey.root, path).digest
+        if document.path != path:
+            changes.append(Change(document.path, "", render(document)))
+            changes.append(Change(path, old, None))
+        elif digest_of(render(document)) != old:
+            changes.append(Change(path, old, render(document)))
+    return [*changes, *(Change(path, files[path].digest, None) for path in erased.removed)]
+
+
+def in_order(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """CURRENT and the log last, as in every commit."""
+    return tuple(sorted(changes, key=lambda change: (change.path in (BUFFER, LOG), change.path.startswith(STATE))))
+
+
+def folders_to_remove(erased: Erased, words: Words) -> list[str]:
+    """Folders of topics whose name tells the words, deepest first; they go if nothing is left in them."""
+    left = [*erased.removed, *map(path_of, erased.renamed)]
+    folders = {
+        "/".join(pieces[:depth])
+        for path in left
+        for pieces in [path.split("/")]
+        for depth in range(2, len(pieces))
+        if words.in_name(pieces[depth - 1])
+    }
+    return sorted(folders, key=lambda folder: (-folder.count("/"), folder))
+
+
+def report_of(planned: Planned, at: str, *, dry_run: bool) -> Forgotten:
+    """What is to change, in the words of the report."""
+    own = [entry for _, entry in planned.gone if set(entry.seqs) <= set(planned.seqs)]
+    texts = {entry.seq: entry.text for entry in own} if dry_run else {}
+    places = {(path, entry.span.start + 1, seq) for path, entry in planned.gone for seq in seqs_in(entry, planned.seqs)}
+    renamed = planned.erased.renamed
+    moved = {path_of(topic) for topic in renamed}
+    return Forgotten(
+        planned.seqs,
+        at,
+        dry_run,
+        tuple(sorted(texts.items())),
+        tuple(sorted(places)),
+        tuple(
+            sorted(
+                {change.path for change in planned.changes if change.new is not None and not is_state(change.path)}
+                - set(map(path_of, renamed.values()))
+            )
+        ),
+        tuple(path for path in planned.erased.removed if path not in moved),
+        tuple(renamed.items()),
+        (*planned.traces.said, *([f"{INDEX}: all of it"] if INDEX in planned.traces.erase else ())),
+        planned.copies,
+        tuple(Remain(path, 0, why) for path, why in planned.erased.left.items()) if dry_run else (),
+    )
+
+
+def as_they_stand(root: Path, copies: Sequence[Copy]) -> tuple[Copy, ...]:
+    """The copies with the places where they stand now."""
+    places: dict[int, tuple[str, int]] = {}
+    for path, entry in read_survey(root).entries() if copies else ():
+        for seq in entry.seqs:
+            places.setdefault(seq, (path, entry.span.start + 1))
+    return tuple(replace(copy, path=places[copy.seq][0], line=places[copy.seq][1]) for copy in copies)
+
+
+def is_state(path: str) -> bool:
+    """Whether a path lies in the library's own folder."""
+    return path.startswith(f"{STATE}/")
+
+
+def search_everything(
+    root: Path, seqs: Collection[int], words: Words, *, again: bool = False
+) -> tuple[tuple[Remain, ...], int]:
+    """What in any file of the library still holds forgotten entries or their words; and how many files there are."""
+    found: list[Remain] = []
+    number = 0
+    for path in files_below(root):
+        number += 1
+        if words.in_text(path):
+            found.append(Remain(path, 0, "its name"))
+        content = content_of(root, path)
+        places = dict(words.places(readable(content)))
+        for entry in () if again else parse(path, content).entries:
+            if seqs_in(entry, seqs):
+                places[entry.span.start + 1] = f"seq {render_seqs(entry.seqs)}"
+        last = content.count(b"\n") + 1
+        found += [Remain(path, line if line <= last else 0, what) for line, what in sorted(places.items())]
+    return tuple(found), number

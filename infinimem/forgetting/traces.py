@@ -1,0 +1,180 @@
+"""What else in the library's folder holds forgotten words: undo records, logs, proposals, plans, editors' backups."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infinimem.errors import BadPlan, StorageFailed
+from infinimem.forgetting.erase import Meant, without
+from infinimem.forgetting.words import Words, readable
+from infinimem.model import Change
+from infinimem.store.files import digest_of, read_bytes
+from infinimem.store.layout import COMMIT, FLUSH_LOCK, INDEX, KEPT, LOCK, LOG, MANIFEST, SETTINGS, STATE, TOPICS, UNDO
+from infinimem.store.proposals import PROPOSALS, read_proposals, render_proposals
+from infinimem.store.read import BACKUP_ENDINGS
+from infinimem.store.transaction import Cleaning, undo_records
+from infinimem.text.document import parse, render
+
+LOGS = (".jsonl", ".log")
+PLANS = (".yaml", ".yml", ".json")
+BACKUP = re.compile(r"#.*#|\.#.*|\.?.*\.sw[a-p]|\.?.*(?:" + "|".join(map(re.escape, BACKUP_ENDINGS)) + ")")
+KEPT_APART = (COMMIT, MANIFEST, INDEX, UNDO, KEPT, LOG, LOCK, FLUSH_LOCK, f"{STATE}/.gitignore")
+"""What of the library's own folder is looked after elsewhere, or holds no words."""
+
+
+@dataclass(slots=True)
+class Traces:
+    """What is to go besides entries: files to remove, lines to take out of logs, files to change; and in words what."""
+
+    erase: list[str] = field(default_factory=list)
+    scrub: dict[str, list[str]] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def cleaning(self) -> Cleaning:
+        """As the transaction carries it out."""
+        return Cleaning(tuple(self.erase), {path: tuple(lines) for path, lines in self.scrub.items()})
+
+
+def traces_of(root: Path, meant: Meant, words: Words, gone_topics: Collection[str]) -> Traces:
+    """Everything outside CURRENT, topics and evidence that holds the words, and what is to be done with it."""
+    found = Traces()
+    if (root / INDEX).is_dir():
+        found.erase.append(INDEX)
+    find_undo(found, root, meant, words)
+    for path in files_below(root):
+        if path == KEPT or path.startswith(f"{KEPT}/"):
+            find_kept(found, root, path, meant, words)
+        elif path == PROPOSALS:
+            find_proposals(found, root, words, gone_topics)
+        elif path.startswith(f"{STATE}/"):
+            if not is_apart(path):
+                find_state(found, root, path, words)
+        elif BACKUP.fullmatch(path.rpartition("/")[2]):
+            find_backup(found, root, path, meant, words)
+        elif path.endswith(PLANS) and path != SETTINGS:
+            find_plan(found, root, path, words)
+    return found
+
+
+def is_apart(path: str) -> bool:
+    """Whether a file is looked after elsewhere."""
+    return any(path == one or path.startswith(f"{one}/") for one in KEPT_APART)
+
+
+def files_below(root: Path) -> Iterator[str]:
+    """Every ordinary file of a folder, as a path relative to it; what git keeps is git's."""
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name != ".git")
+        for name in sorted(files):
+            place = Path(folder) / name
+            if name != ".git" and place.is_file() and not place.is_symlink():
+                yield place.relative_to(root).as_posix()
+
+
+def content_of(root: Path, path: str) -> bytes:
+    """A file's bytes; b"" where it cannot be read: the proof names it then."""
+    try:
+        return read_bytes(root / path) or b""
+    except StorageFailed:
+        return b""
+
+
+def shows(content: bytes, path: str, meant: Meant, words: Words) -> bool:
+    """Whether a file holds the words, or entries that are meant."""
+    if any(meant(entry) for entry in parse(path, content).entries):
+        return True
+    return any(True for _ in words.places(readable(content)))
+
+
+def find_undo(found: Traces, root: Path, meant: Meant, words: Words) -> None:
+    """Undo records up to the newest that holds the words: none is undone past one that is missing."""
+    names = undo_records(root)
+    held = [at for at, name in enumerate(names) if holds_words(root, f"{UNDO}/{name}", meant, words)]
+    if held:
+        found.erase += [f"{UNDO}/{name}" for name in names[: held[-1] + 1]]
+        found.said.append(f"{UNDO}: what could be undone until now")
+    for path in files_below(root / UNDO):
+        if path.partition("/")[0] not in names:
+            found.erase.append(f"{UNDO}/{path}")
+
+
+def holds_words(root: Path, folder: str, meant: Meant, words: Words) -> bool:
+    """Whether any file of a folder holds the words."""
+    return any(
+        shows(content_of(root, f"{folder}/{path}"), f"{folder}/{path}", meant, words)
+        for path in files_below(root / folder)
+    )
+
+
+def find_kept(found: Traces, root: Path, path: str, meant: Meant, words: Words) -> None:
+    """A version that an editor saved in the moment of a flush: its owner may still want the rest of it."""
+    content = content_of(root, path)
+    document = parse(path, content)
+    shorter = document if document.blocking else without(document, meant, {})
+    if shorter is not document:
+        content = render(shorter)
+        found.changes.append(Change(path, digest_of(render(document)), content))
+        found.said.append(path)
+
+
+def find_proposals(found: Traces, root: Path, words: Words, gone_topics: Collection[str]) -> None:
+    """Proposals that tell the words, or name a topic that is gone."""
+    content = content_of(root, PROPOSALS)
+    rows = read_proposals(root)
+    left = [row for row in rows if not words.in_text(str(row)) and not names_topic(row, gone_topics)]
+    if len(left) < len(rows):
+        found.changes.append(Change(PROPOSALS, digest_of(content), render_proposals(left)))
+        found.said.append(PROPOSALS)
+
+
+def names_topic(value: object, topics: Collection[str]) -> bool:
+    """Whether a plan step names one of some topics."""
+    if isinstance(value, dict):
+        return any(names_topic(one, topics) for one in value.values())
+    if isinstance(value, list):
+        return any(names_topic(one, topics) for one in value)
+    return isinstance(value, str) and value in topics
+
+
+def find_state(found: Traces, root: Path, path: str, words: Words) -> None:
+    """A log loses the lines that hold the words; anything else in there is derived, and goes."""
+    content = content_of(root, path)
+    if path.endswith(LOGS):
+        lines = [line for line in content.split(b"\n") if any(True for _ in words.places(readable(line)))]
+        if lines:
+            found.scrub[path] = [digest_of(line) for line in lines]
+            found.said.append(f"{path}: {len(lines)} {'line' if len(lines) == 1 else 'lines'}")
+    elif any(True for _ in words.places(readable(content))):
+        found.erase.append(path)
+        found.said.append(path)
+
+
+def find_backup(found: Traces, root: Path, path: str, meant: Meant, words: Words) -> None:
+    """An editor's backup that holds the words, or that is one of a document of ours and names them."""
+    content = content_of(root, path)
+    if not shows(content, path, meant, words):
+        return
+    if path.startswith(f"{TOPICS}/") or "/" not in path or words.says(readable(content)):
+        found.erase.append(path)
+        found.said.append(path)
+
+
+def find_plan(found: Traces, root: Path, path: str, words: Words) -> None:
+    """A plan that was kept in the library and holds the words."""
+    from infinimem.plan.paper import parse_plan
+
+    content = content_of(root, path)
+    if not any(True for _ in words.places(readable(content))):
+        return
+    try:
+        parse_plan(content.decode("utf-8", "replace"), path)
+    except BadPlan:
+        return
+    found.erase.append(path)
+    found.said.append(path)

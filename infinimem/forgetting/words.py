@@ -1,0 +1,205 @@
+"""What must be found nowhere once entries are forgotten: their statements, and words that nothing else says. Pure."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infinimem.model import Entry
+from infinimem.plan.lexical.weigh import light_terms
+from infinimem.text.words import analyse, fold
+
+TOKEN = re.compile(r"[^\W_]+")
+UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？\n])")
+BARE_KEYS = frozenset("time observed expires supersedes links conf key rev at".split())
+"""Fields that carry no words of an entry."""
+OUR_OWN = frozenset(
+    "seq rev event at by why high time observed source supersedes links conf expires ns type sensitivity label key "
+    "retire unflush restore forget forgotten flush superseded duplicate expired deleted user ai hand file tool empty "
+    "id summary token count created update log op create add merge split aux pinned former ids merged from "
+    "infinimem yaml md format current evidence topics notes true false null".split()
+)
+"""Words that the files of a library hold whatever is written into it."""
+STATEMENT = 3
+"""Words from which on a statement is one that can be recognised."""
+LONG_NUMBER = 6
+"""Digits from which on a number stands for one thing."""
+CUT = 8
+"""Characters of a word from which on its beginning gives it away: titles and ids are cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What to look for. `telling` are folded words and `grams` pieces of unspaced script that no kept entry says.
+
+    `numbers` are telling in a title or an id only. `statements` are token sequences, a space between;
+    `pattern` is what entries were chosen by.
+    """
+
+    telling: frozenset[str] = frozenset()
+    grams: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    statements: tuple[str, ...] = ()
+    pattern: Any = None
+
+    def in_name(self, text: str) -> bool:
+        """Whether a title, heading, id or summary was made from them: also by a number or the start of a word."""
+        tokens = tokens_of(text)
+        if not self.telling.isdisjoint(tokens) or not self.numbers.isdisjoint(tokens) or self.says(text):
+            return True
+        cut = [token for token in tokens if len(token) >= CUT]
+        return any(word.startswith(token) for token in cut for word in self.telling)
+
+    def in_text(self, text: str) -> bool:
+        """Whether a text holds any of them."""
+        return not self.telling.isdisjoint(tokens_of(text)) or self.says(text)
+
+    def says(self, text: str) -> bool:
+        """Whether a text holds one of the statements, a piece of unspaced script, or matches the pattern."""
+        if self.pattern is not None and self.pattern.search(text.encode("utf-8", "replace")) is not None:
+            return True
+        if any(gram in fold(text) for gram in self.grams):
+            return True
+        joined = f" {' '.join(tokens_of(text))} "
+        return any(f" {statement} " in joined for statement in self.statements)
+
+    def places(self, text: str) -> Iterator[tuple[int, str]]:
+        """The 1-based lines of a text on which they stand, each once, and what it is that stands there."""
+        found: dict[int, str] = {}
+        tokens: list[str] = []
+        lines: list[int] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            here = tokens_of(line)
+            tokens += here
+            lines += [number] * len(here)
+            said = next((word for word in here if word in self.telling), "")
+            if said:
+                found.setdefault(number, said)
+            elif self.grams and any(gram in fold(line) for gram in self.grams):
+                found.setdefault(number, "its words")
+            if self.pattern is not None and self.pattern.search(line.encode("utf-8", "replace")) is not None:
+                found.setdefault(number, "the pattern")
+        starts = list(itertools.accumulate((len(token) + 1 for token in tokens), initial=1))
+        joined = f" {' '.join(tokens)} "
+        for statement in self.statements:
+            at = joined.find(f" {statement} ")
+            while at >= 0:
+                found[lines[bisect.bisect_right(starts, at + 1) - 1]] = "its words"
+                at = joined.find(f" {statement} ", at + 1)
+        yield from sorted(found.items())
+
+
+def tokens_of(text: str) -> tuple[str, ...]:
+    """The words of a text, folded, whatever stands between them."""
+    return tuple(TOKEN.findall(fold(text)))
+
+
+def words_of(gone: Sequence[Entry], kept: Iterable[Entry], pattern: Any = None) -> Words:
+    """What entries say that none of the kept ones does."""
+    rest = Kept()
+    for entry in kept:
+        rest.take(entry)
+    telling: set[str] = set()
+    numbers: set[str] = set()
+    grams: set[str] = set()
+    for entry in gone:
+        for text in (entry.text, *values_of(entry)):
+            for token in tokens_of(text):
+                if token in rest.tokens or UNSPACED.search(token):
+                    continue
+                if token.isdecimal():
+                    (telling if len(token) >= LONG_NUMBER else numbers).add(token)
+                elif is_telling(token, rest.terms):
+                    telling.add(token)
+            grams.update(gram for gram in grams_of(text) if gram not in rest.grams)
+    spoken = dict.fromkeys(one for entry in gone for one in statements_of(entry.text))
+    said = tuple(statement for statement in spoken if not rest.says(statement))
+    return Words(
+        frozenset(telling),
+        frozenset(grams),
+        frozenset(number for number in numbers if len(number) > 1),
+        said,
+        pattern,
+    )
+
+
+class Kept:
+    """What the entries say that stay."""
+
+    def __init__(self) -> None:
+        self.tokens: set[str] = set()
+        self.terms: set[str] = set()
+        self.grams: set[str] = set()
+        self.texts: list[str] = []
+
+    def take(self, entry: Entry) -> None:
+        """Note what an entry says."""
+        for key, value in entry.signature.fields:
+            if key != "links":  # which names topics, perhaps after what is gone
+                self.tokens.update(tokens_of(value))
+        for text in (entry.text, *values_of(entry)):
+            self.tokens.update(tokens_of(text))
+            self.terms.update(analyse(text))
+            self.grams.update(grams_of(text))
+        self.texts.append(f" {' '.join(tokens_of(entry.text))} ")
+
+    def says(self, statement: str) -> bool:
+        """Whether one of them holds a statement."""
+        return any(f" {statement} " in text for text in self.texts)
+
+
+def is_telling(token: str, terms: Collection[str]) -> bool:
+    """Whether a word names something: it is no everyday word, and the kept entries have it in no form."""
+    if len(token) < 2 or token in OUR_OWN:
+        return False
+    if not token.isalpha():
+        return True
+    own = analyse(token)
+    return any(term not in light_terms() for term in own) and not any(term in terms for term in own)
+
+
+def values_of(entry: Entry) -> list[str]:
+    """The field values of an entry that are words: who said it, its label, whatever was added."""
+    return [value for key, value in entry.signature.fields if key not in BARE_KEYS]
+
+
+def grams_of(text: str) -> Iterator[str]:
+    """Pairs of characters of what is written without spaces."""
+    for run in UNSPACED.findall(fold(text)):
+        yield from (run[at : at + 2] for at in range(len(run) - 1))
+
+
+def statements_of(text: str) -> list[str]:
+    """The whole text and each of its sentences, as far as they are long enough to be known again."""
+    pieces = [text, *SENTENCE.split(text)]
+    spoken = [tokens_of(piece) for piece in pieces]
+    return list(dict.fromkeys(" ".join(tokens) for tokens in spoken if len(tokens) >= STATEMENT))
+
+
+def readable(content: bytes) -> str:
+    """The bytes of any file as text, its escapes undone where it has any: `Z\\u00fcrich` is Zürich."""
+    text = content.decode("utf-8", "replace")
+    if b"\\" not in content:
+        return text
+    return text + "\n" + ESCAPE.sub(unescaped, text)
+
+
+ESCAPE = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\x[0-9a-fA-F]{2}|\\[nt"/]')
+
+
+def unescaped(match: re.Match[str]) -> str:
+    """What an escape of JSON or YAML stands for; line breaks as spaces, so that lines keep their numbers."""
+    escape = match[0]
+    if escape.startswith("\\x"):
+        return chr(int(escape[2:], 16))
+    try:
+        plain = str(json.loads(f'"{escape}"'))
+    except ValueError:
+        return escape
+    return plain.encode("utf-8", "replace").decode("utf-8").replace("\n", " ")

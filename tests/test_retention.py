@@ -1,0 +1,123 @@
+"""How long entries stay: settings, and what a flush makes of them. The clock is given."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from infinimem import Library
+from infinimem.config import load_settings
+from infinimem.errors import BadInput
+from infinimem.model import Create, Extend, Join
+from infinimem.plan.paper import Plan
+from tests.forgetting.test_forget import holding
+
+START = datetime(2026, 5, 1, 9, tzinfo=UTC)
+
+
+class At:
+    """A clock that is set by hand."""
+
+    now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return Library.open(tmp_path / "memory", create=True, clock=At())
+
+
+def later(library: Library, days: float) -> Library:
+    """The library as it is opened some days later."""
+    clock = At()
+    clock.now = START + timedelta(days=days)
+    return Library.open(library.root, clock=clock)
+
+
+def rules(library: Library, text: str) -> None:
+    (library.root / "infinimem.yaml").write_text(f"format: 1\n{text}\n")
+
+
+def test_what_a_tool_said_is_retired_after_its_time(library: Library) -> None:
+    rules(library, "retention:\n- {where: {source: tool:*}, after: 90d}")
+    library.write("Ticket 7 is open.", source="tool:jira")
+    library.write("Maya works at Fjord Labs.", source="user")
+    library.flush()
+    assert later(library, 90).flush().retired == ()
+    report = later(library, 91).flush(dry_run=True)
+    assert "why=expired" in report.diff
+    report = later(library, 91).flush()
+    assert [(step.seq, step.why) for step in report.retired] == [(1, "expired")]
+    assert [hit.seqs for hit in library.search("ticket Maya", 9)] == [(2,)]
+    assert library.trace(1).fate == "expired"
+    assert not library.check()
+
+
+def test_a_rule_that_forgets(library: Library) -> None:
+    rules(library, "retention:\n- {where: {ns: visit}, after: 30d, do: forget}\n- {where: {ns: visit}, after: 7d}")
+    library.write("Zorblatt came at nine.", meta={"ns": "visit"})
+    library.write("Maya works at Fjord Labs.", meta={"ns": "work"})
+    library.flush()
+    assert [step.seq for step in later(library, 8).flush().retired] == [1]
+    assert later(library, 29).flush().erased == ()
+    assert later(library, 31).flush(dry_run=True).erased == (1,)
+    assert holding(library, "zorblatt")
+    report = later(library, 31).flush()
+    assert (report.erased, report.exit_code) == ((1,), 0)
+    assert holding(library, "zorblatt") == []
+    assert later(library, 32).flush().reason == "CURRENT is empty"
+
+
+def test_a_rule_about_everything_and_entries_still_in_current(library: Library) -> None:
+    rules(library, "retention: [{after: 2d}]")
+    library.write(["Old.", "Old too."])
+    later(library, 2).write("New.")
+    report = later(library, 3).flush()
+    assert [step.seq for step in report.retired] == [1, 2]
+    assert [row.entries for row in library.catalog()] == [1]
+
+
+def test_age_counts_from_when_it_was_written_down_and_without_a_date_there_is_none(library: Library) -> None:
+    rules(library, "retention: [{after: 2d}]")
+    path = library.root / "topics" / "old.md"
+    path.write_text(
+        "---\nid: old\ntoken_count: 9\n---\n# Old\n\n- <seq=1, time=2019> From long ago.\n- <seq=2> Without a date.\n"
+        "- <seq=3, time=2019-05-05, observed=2026-05-01T08:00:00Z> Told today of long ago.\n"
+    )
+    assert [step.seq for step in library.flush().retired] == [1]
+
+
+def test_all_members_of_a_joined_line_expire_with_it(library: Library) -> None:
+    library.write(["One part.", "Another part."], meta={"expires": "2026-06-01"})
+    steps = (Create("parts", "Parts"), Join((1, 2), "One part, another part."), Extend("parts", "", (1, 2)))
+    library.flush(plan=Plan(steps))
+    report = later(library, 60).flush()
+    assert [step.seq for step in report.retired] == [1, 2]
+    assert report.exit_code == 0
+    assert not later(library, 60).check()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("retention: 90d", "infinimem.yaml:2: this is written as"),
+        ("retention: [{after: soon}]", "rule 1: after is a time such as 12h, 90d or 52w, not 'soon'"),
+        ("retention: [{aftr: 9d}]", "there is no 'aftr' here; did you mean after?"),
+        ("retention: [{after: 9d, do: burn}]", "do is retire or forget, not 'burn'"),
+        ("retention: [{after: 9d, where: {source: [[]]}}]", "source is a field and its value"),
+        ("retentoin: []", "did you mean retention?"),
+        ("access: {mpc: {deny: {ns: a}}}", "there is no 'mpc' here; did you mean mcp?"),
+        ("access: {mcp: {denny: {ns: a}}}", "there is no 'denny' here; did you mean deny?"),
+        ("access: {mcp: private}", "this is written as"),
+    ],
+)
+def test_a_rule_that_cannot_be_read(library: Library, text: str, message: str) -> None:
+    rules(library, text)
+    with pytest.raises(BadInput) as error:
+        load_settings(library.root)
+    assert message in str(error.value)
