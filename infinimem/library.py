@@ -65,9 +65,16 @@ class Library:
     of its own over the same files. From async code, call them with `asyncio.to_thread`.
     """
 
-    def __init__(self, root: Path, clock: Callable[[], datetime] = utc_now, model: Model | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        clock: Callable[[], datetime] = utc_now,
+        model: Model | None = None,
+        audience: str = "",
+    ) -> None:
         self.root = root
         self.clock = clock
+        self.audience = audience
         self._model = model
         self._indexes: threading.local | None = None
         self._settings: Settings | None = None
@@ -80,11 +87,18 @@ class Library:
         create: bool = False,
         clock: Callable[[], datetime] = utc_now,
         model: Model | None = None,
+        audience: str = "",
     ) -> Library:
         """The library in a folder. With `create` it is made if missing, else `NoLibrary` is raised.
 
         `clock` gives the current time as an aware datetime; `model` answers instead of the configured one.
+        `audience` is who reads, `mcp` or `export`: what the setting `access` keeps from it is shown by no method.
+        Without one everything is shown.
         """
+        from infinimem.config import AUDIENCES
+
+        if audience and audience not in AUDIENCES:
+            raise BadInput(f"there is no audience {audience!r}; use {' or '.join(AUDIENCES)}")
         root = Path(path).expanduser().absolute()
         if create:
             create_library(root)
@@ -92,7 +106,7 @@ class Library:
             raise NoLibrary(f"{root} is not a library; make it one with: infinimem init '{root}'")
         else:
             hide_state(root)
-        return cls(root, clock, model)
+        return cls(root, clock, model, audience)
 
     def __enter__(self) -> Library:
         return self
@@ -112,6 +126,31 @@ class Library:
 
             self._settings = load_settings(self.root)
         return self._settings
+
+    # access
+
+    def place(self) -> Path:
+        """The folder that is read: the library's own, or what its audience may see of it, up to date.
+
+        Whatever reads files for an audience, such as an export, reads them here and nowhere else.
+        """
+        if not self.is_restricted:
+            return self.root
+        from infinimem.access import view
+
+        return view(self.root, self.audience, self.settings.access(self.audience))
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether a rule keeps anything from this library's audience."""
+        return bool(self.audience and self.settings.access(self.audience))
+
+    def _owner_only(self, what: str) -> None:
+        """Refuse what would tell an audience more than it may see. Raises `BadInput`."""
+        require(
+            not self.is_restricted,
+            f"{what} is for the library's owner: the setting access keeps something from {self.audience}",
+        )
 
     def model_for(self, command: str) -> Metered | None:
         """The model that a command may ask, its calls bounded and noted; None when there is none."""
@@ -219,7 +258,9 @@ class Library:
         second_key = f"{key}:extract" if key else ""
         earlier = {} if written.stored else find_key(self.root, second_key)
         if earlier:
-            return Extracted(written, tuple(earlier), recalled(self.index(), earlier))
+            index = self.index()
+            seen = {seq: text for seq, text in earlier.items() if not self.is_restricted or index.locate(seq)}
+            return Extracted(written, tuple(earlier), recalled(index, seen))
         shared = {"source": source, "time": time, "observed": observed}
         several = [entries] if isinstance(entries, str | Mapping) else entries
         turns = turns_of(written.seqs, [draft_of(entry, shared, meta or {}, "", "") for entry in several])
@@ -302,6 +343,8 @@ class Library:
             raise BadInput(f"there is no planner {planner!r}; use auto, lexical or model")
         if isinstance(plan, str | Path):
             plan = plan_in(plan)
+        if plan is not None and self.is_restricted:
+            plan = self._with_real_names(plan)
         if estimate:
             dry_run = True
         settled = () if dry_run else self.finish_merges()
@@ -325,14 +368,14 @@ class Library:
 
         report = portion()
         if estimate:
-            return for_all(report)
+            return self._as_seen(for_all(report))
         while report.more and report.seqs and not dry_run:
             before = len(report.seqs)
             if_due = False
             report = together(report, portion())
             if len(report.seqs) == before:  # what is left cannot be placed
                 break
-        return self._committed(replace(report, settled=settled), dry_run=dry_run)
+        return self._as_seen(self._committed(replace(report, settled=settled), dry_run=dry_run))
 
     def finish_merges(self) -> tuple[str, ...]:
         """Do what git merges of this library have left to be done; gives a line for each thing done.
@@ -363,6 +406,41 @@ class Library:
         commit = commit_flush(self.root, report, undone=undone)
         return replace(report, commit=commit.id, uncommitted=commit.why_not)
 
+    def _with_real_names(self, plan: Plan) -> Plan:
+        """A plan that an audience made, with the names that topics have in the library."""
+        from infinimem.access import names_in
+        from infinimem.plan.paper import with_topics
+
+        return with_topics(plan, names_in(self.place()))
+
+    def _as_seen(self, report: Report) -> Report:
+        """A report as the audience may see it: numbers, and topics that it knows; no words, titles or diff."""
+        if not self.is_restricted:
+            return report
+        from infinimem.access import names_in
+        from infinimem.plan.paper import Plan
+
+        place = self.place()
+        other = {real: shown for shown, real in names_in(place).items()}
+
+        def seen(topics: Iterable[str]) -> tuple[str, ...]:
+            names = (other.get(topic, topic) for topic in topics)
+            return tuple(name for name in names if (place / path_of(name)).is_file())
+
+        return replace(
+            report,
+            outcomes=(),
+            created=seen(report.created),
+            changed=seen(report.changed),
+            removed=(),
+            notes=(),
+            failures=tuple("the model failed" for _ in report.failures[:1]),
+            diff="",
+            plan=Plan(()),
+            settled=(),
+            uncommitted="",
+        )
+
     def _thinker(self, planner: str, *, estimate: bool) -> Thinker | None:
         """Who plans a flush: a model at work, or None for the lexical planner. Raises `BadInput`."""
         from infinimem.llm.connect import is_configured
@@ -387,18 +465,20 @@ class Library:
         not shown. The plan is for what is shown: the rest waits.
         """
         from infinimem.consolidate.template import plan_template
+        from infinimem.indexing import IndexFinder
         from infinimem.readers.memory import catalog, open_memory
 
-        finder = self._finder()
-        memory = open_memory(self.root, finder.index, filter, self.settings.text("language"))
+        index = self.index()
+        memory = open_memory(index.root, index, filter, self.settings.text("language"))
         rows = [(row.topic, row.tokens, row.summary) for row in catalog(memory) if not row.guest]
-        passes = None if filter == Filter() else lambda units: finder.index.passing(units, filter)
-        return plan_template(self.root, finder, rows, self.settings, most_tokens, passes)
+        passes = None if filter == Filter() else lambda units: index.passing(units, filter)
+        return plan_template(index.root, IndexFinder(index.root, index), rows, self.settings, most_tokens, passes)
 
     def undo(self, *, dry_run: bool = False) -> Report:
         """Revert the last flush (or split or merge by hand) as one transaction."""
         from infinimem.consolidate.undo import undo
 
+        self._owner_only("undo")
         settled = () if dry_run else self.finish_merges()
         report = undo(self.root, self._finder, self.clock(), dry_run=dry_run)
         return self._committed(replace(report, settled=settled), dry_run=dry_run, undone=True)
@@ -407,6 +487,7 @@ class Library:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
         from infinimem.consolidate.flush import run_steps, split_by_hand
 
+        self._owner_only("split")
         settled = () if dry_run else self.finish_merges()
         steps = split_by_hand(self._require(topic))
         report = run_steps(self.root, self._finder, self.settings, self.clock(), steps, dry_run=dry_run)
@@ -417,6 +498,7 @@ class Library:
         from infinimem.consolidate.flush import run_steps
         from infinimem.model import Merge
 
+        self._owner_only("merge")
         settled = () if dry_run else self.finish_merges()
         topics = [self._require(topic) for topic in topics]
         target = self._require(into) if into else topics[0]
@@ -436,6 +518,7 @@ class Library:
         """
         from infinimem.check import recover
 
+        self._owner_only("recover")
         require(not isinstance(seqs, str | int), "recover takes several seqs, as a list")
         return recover(self.root, list(seqs))
 
@@ -459,6 +542,7 @@ class Library:
         from infinimem.forgetting.survey import Wanted
         from infinimem.grep import compile_pattern
 
+        self._owner_only("forget")
         require(not isinstance(seqs, str | int), "forget takes several seqs, as a list")
         numbers = tuple(seqs)
         require(not (numbers and (where or pattern)), "name seqs, or say where and what they are, not both")
@@ -541,7 +625,8 @@ class Library:
         from infinimem.readers.memory import open_memory
         from infinimem.readers.run import answer
 
-        memory = open_memory(self.root, self.index(), filter, self.settings.text("language"))
+        index = self.index()
+        memory = open_memory(index.root, index, filter, self.settings.text("language"))
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
         return answer(
@@ -588,26 +673,28 @@ class Library:
         from infinimem.store.read import list_files
 
         compiled = compile_pattern(pattern, ignore_case=ignore_case)
+        place = self.place()
         if topic:
-            self._require(topic)
-            paths = [path_of(topic)]
+            paths = [path_of(self._require(topic))]
         else:
-            paths = [path for path in list_files(self.root) if retired or not path.startswith("evidence/")]
-        return list(grep(self.root, paths, compiled, context=context, limit=limit))
+            paths = [path for path in list_files(place) if retired or not path.startswith("evidence/")]
+        return list(grep(place, paths, compiled, context=context, limit=limit))
 
     def read(self, topic: str, first: int = 1, last: int = 0, *, heading: str = "") -> Page:
         """Lines `first` to `last` (1-based, inclusive; 0 = to the end) of a topic, or the block of a heading."""
         from infinimem.reading import is_evidence, read_page
 
-        name = topic if is_evidence(self.root, topic) else self._require(topic)
-        return read_page(self.root, name, first, last, heading)
+        place = self.place()
+        name = topic if is_evidence(place, topic) else self._require(topic)
+        return read_page(place, name, first, last, heading)
 
     def trace(self, seq: int) -> Trace:
         """Where a seq stands, its words in evidence, what it replaced and what replaced it."""
         from infinimem.reading import trace
 
         require(isinstance(seq, int) and 0 < seq < 10**18, "a seq is a whole number above 0")
-        found = trace(self.root, self.index(), seq)
+        index = self.index()
+        found = trace(index.root, index, seq)
         if not found:
             raise UnknownSeq(f"no entry has seq {seq}; `infinimem status` names the newest")
         return found
@@ -616,13 +703,15 @@ class Library:
         """Sizes, ages and health at a glance."""
         from infinimem.reading import status
 
-        return status(self.root, self.index(), self.settings, self.clock())
+        index = self.index()
+        return replace(status(index.root, index, self.settings, self.clock()), root=str(self.root))
 
     def stats(self) -> Stats:
         """Sizes, growth by month, entries by source, what was retired and why: the library in figures."""
         from infinimem.stats import stats
 
-        return stats(self.root, self.index())
+        index = self.index()
+        return replace(stats(index.root, index), root=str(self.root))
 
     def usage(self) -> tuple[Spent, ...]:
         """What models were asked and what it took, by month, command, step and model."""
@@ -635,6 +724,7 @@ class Library:
         from infinimem.check import Finding, check
         from infinimem.model import Problem
 
+        self._owner_only("check")
         settled = self.finish_merges() if fix else ()
         done = [Finding(Problem(SETTINGS, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
         findings = [*done, *check(self.root, self.clock(), fix=fix)]
@@ -672,10 +762,14 @@ class Library:
         return preview(self.root, self.clock())
 
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
-        """This thread's index, brought up to date with the files; `progress` is told how many of them are read.
+        """This thread's index of what may be read, up to date with the files; `progress` is told how many are read.
 
-        An `Index` belongs to the thread that asked for it: no other may use it.
+        An `Index` belongs to the thread that asked for it: no other may use it. Its `root` is the folder of `place`.
         """
+        return self._fresh("index", self.place(), progress)
+
+    def _fresh(self, name: str, place: Path, progress: Callable[[str, int, int], None] | None = None) -> Index:
+        """One of this thread's indexes, over a folder, brought up to date."""
         from infinimem.indexing import fresh_index
 
         mine = self._indexes
@@ -683,20 +777,25 @@ class Library:
             import threading  # here, because importing it costs `write` two milliseconds
 
             mine = self._indexes = threading.local()
-        mine.index = fresh_index(self.root, getattr(mine, "index", None), self.settings.text("language"), progress)
-        return mine.index  # type: ignore[no-any-return]
+        known = getattr(mine, name, None)
+        known = known if known is not None and known.root == place else None
+        fresh = fresh_index(place, known, self.settings.text("language"), progress)
+        setattr(mine, name, fresh)
+        return fresh
 
     def _finder(self) -> Any:
+        """The index of everything, for what changes the library and tells nobody of it."""
         from infinimem.indexing import IndexFinder
 
-        return IndexFinder(self.root, self.index())
+        index = self._fresh("whole", self.root) if self.is_restricted else self.index()
+        return IndexFinder(self.root, index)
 
     def _require(self, topic: str) -> str:
         """The id of a topic that exists; a former id or a path will do. Raises `UnknownTopic`."""
         require(isinstance(topic, str), "a topic is named by its id, a text")
         from infinimem.reading import resolve_topic
 
-        found = resolve_topic(self.root, topic, lambda: self.index().catalog())
+        found = resolve_topic(self.place(), topic, lambda: self.index().catalog())
         if found is None:
             import difflib
 

@@ -68,6 +68,8 @@ def topic_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     from infinimem.errors import InfinimemError
     from infinimem.store.layout import TOPICS, find_library
 
+    if os.environ.get("INFINIMEM_AUDIENCE"):  # some of them may not be for it
+        return []
     try:
         folder = find_library(request_of(ctx).library or None)[0] / TOPICS
     except (InfinimemError, OSError):

@@ -45,13 +45,15 @@ def wants_json(ctx: typer.Context) -> bool:
 
 
 def open_library(ctx: typer.Context) -> Library:
-    """The library that this command is about. Raises `NoLibrary`."""
+    """The library that this command is about, as $INFINIMEM_AUDIENCE may see it. Raises `NoLibrary`."""
+    import os
+
     from infinimem.library import Library
     from infinimem.store.layout import find_library
 
     root, _ = find_library(request_of(ctx).library or None)
     request_of(ctx).root = str(root)
-    return Library.open(root)
+    return Library.open(root, audience=os.environ.get("INFINIMEM_AUDIENCE", ""))
 
 
 def pair_of(text: str, option: str) -> tuple[str, str]:

@@ -13,7 +13,20 @@ from infinimem.forgetting.erase import Meant, without
 from infinimem.forgetting.words import Words, readable
 from infinimem.model import Change
 from infinimem.store.files import digest_of, read_bytes
-from infinimem.store.layout import COMMIT, FLUSH_LOCK, INDEX, KEPT, LOCK, LOG, MANIFEST, SETTINGS, STATE, TOPICS, UNDO
+from infinimem.store.layout import (
+    COMMIT,
+    FLUSH_LOCK,
+    INDEX,
+    KEPT,
+    LOCK,
+    LOG,
+    MANIFEST,
+    SETTINGS,
+    STATE,
+    TOPICS,
+    UNDO,
+    VIEWS,
+)
 from infinimem.store.proposals import PROPOSALS, read_proposals, render_proposals
 from infinimem.store.read import BACKUP_ENDINGS
 from infinimem.store.transaction import Cleaning, undo_records
@@ -22,7 +35,7 @@ from infinimem.text.document import parse, render
 LOGS = (".jsonl", ".log")
 PLANS = (".yaml", ".yml", ".json")
 BACKUP = re.compile(r"#.*#|\.#.*|\.?.*\.sw[a-p]|\.?.*(?:" + "|".join(map(re.escape, BACKUP_ENDINGS)) + ")")
-KEPT_APART = (COMMIT, MANIFEST, INDEX, UNDO, KEPT, LOG, LOCK, FLUSH_LOCK, f"{STATE}/.gitignore")
+KEPT_APART = (COMMIT, MANIFEST, INDEX, UNDO, VIEWS, KEPT, LOG, LOCK, FLUSH_LOCK, f"{STATE}/.gitignore")
 """What of the library's own folder is looked after elsewhere, or holds no words."""
 
 
@@ -46,6 +59,8 @@ def traces_of(root: Path, meant: Meant, words: Words, gone_topics: Collection[st
     found = Traces()
     if (root / INDEX).is_dir():
         found.erase.append(INDEX)
+    if (root / VIEWS).is_dir():
+        found.erase.append(VIEWS)
     find_undo(found, root, meant, words)
     for path in files_below(root):
         if path == KEPT or path.startswith(f"{KEPT}/"):

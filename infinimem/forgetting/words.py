@@ -90,7 +90,9 @@ class Words:
         for statement in self.statements:
             at = joined.find(f" {statement} ")
             while at >= 0:
-                found[lines[bisect.bisect_right(starts, at + 1) - 1]] = "its words"
+                first = bisect.bisect_right(starts, at + 1) - 1
+                last = first + statement.count(" ")
+                found.update(dict.fromkeys(lines[first : last + 1], "its words"))
                 at = joined.find(f" {statement} ", at + 1)
         yield from sorted(found.items())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from infinimem.errors import BadPlan
@@ -86,6 +86,25 @@ class Plan:
     steps: tuple[Step, ...]
     seqs: tuple[int, ...] = ()
     digest: str = ""
+
+
+def with_topics(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """The plan with some topics called by other names."""
+
+    def renamed(step: Step) -> Step:
+        match step:
+            case Create() | Extend() | Summarise():
+                return replace(step, topic=names.get(step.topic, step.topic))
+            case Split():
+                parts = tuple(replace(part, topic=names.get(part.topic, part.topic)) for part in step.parts)
+                return replace(step, topic=names.get(step.topic, step.topic), parts=parts)
+            case Merge():
+                topics = tuple(names.get(topic, topic) for topic in step.topics)
+                return replace(step, topics=topics, into=names.get(step.into, step.into))
+            case _:
+                return step
+
+    return replace(plan, steps=tuple(map(renamed, plan.steps)))
 
 
 def to_values(steps: Iterable[Step]) -> list[dict[str, Any]]:

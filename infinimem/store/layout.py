@@ -29,6 +29,7 @@ MANIFEST = f"{STATE}/commit.json"
 UNDO = f"{STATE}/undo"
 KEPT = f"{STATE}/kept"
 INDEX = f"{STATE}/index"
+VIEWS = f"{STATE}/views"
 
 MARKER = "format: 1\n"
 BUFFER_HEAD = b"# CURRENT\n\n"

@@ -33,7 +33,19 @@ from infinimem.store.files import (
     write_all,
     write_private,
 )
-from infinimem.store.layout import BUFFER, COMMIT, EVIDENCE, INDEX, KEPT, MANIFEST, STATE, TOPICS, UNDO, safe_path
+from infinimem.store.layout import (
+    BUFFER,
+    COMMIT,
+    EVIDENCE,
+    INDEX,
+    KEPT,
+    MANIFEST,
+    STATE,
+    TOPICS,
+    UNDO,
+    VIEWS,
+    safe_path,
+)
 from infinimem.store.lock import exclusive
 from infinimem.text.document import edit, entry_lines, parse, parse_piece, render
 from infinimem.text.lines import ending_of, split_lines
@@ -381,6 +393,8 @@ def clean_up(root: Path, manifest: Mapping[str, Any]) -> None:
         place = safe_path(root, path)
         if path == INDEX:
             empty_index(place)
+        elif path == VIEWS:
+            remove_views(place)
         elif not place.is_dir():
             place.unlink(missing_ok=True)
         elif path.startswith(f"{STATE}/"):
@@ -417,6 +431,14 @@ def empty_index(folder: Path) -> None:
                 shutil.rmtree(place)
             elif place.name != "lock":
                 place.unlink(missing_ok=True)
+
+
+def remove_views(folder: Path) -> None:
+    """Remove what audiences read, each while nobody makes it anew from older files."""
+    for view in folder.iterdir() if folder.is_dir() else ():
+        with exclusive(view / STATE / "view.lock", doing="a view"):
+            empty_index(view / INDEX)
+            shutil.rmtree(view)
 
 
 def unfinished(root: Path, error: OSError) -> StorageFailed:
