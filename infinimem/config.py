@@ -238,7 +238,7 @@ def take_file(path: Path, values: dict[str, Value], origins: dict[str, str], *, 
             raise BadInput(f"{where}: {name} is not taken from a library; set it in {user_config()}")
         taken = value_of(setting, value, where)
         if setting.kind == "access" and values[name]:  # rules only restrict: they add up, whoever made them
-            taken = together(str(values[name]), str(taken))
+            taken = together(str(values[name]), str(taken or "{}"))
             where = f"{origins[name]} and {where}"
         values[name] = taken
         origins[name] = where
