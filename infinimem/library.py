@@ -145,7 +145,7 @@ class Library:
         """Whether a rule keeps anything from this library's audience."""
         return bool(self.audience and self.settings.access(self.audience))
 
-    def _owner_only(self, what: str) -> None:
+    def owner_only(self, what: str) -> None:
         """Refuse what would tell an audience more than it may see. Raises `BadInput`."""
         require(
             not self.is_restricted,
@@ -478,7 +478,7 @@ class Library:
         """Revert the last flush (or split or merge by hand) as one transaction."""
         from infinimem.consolidate.undo import undo
 
-        self._owner_only("undo")
+        self.owner_only("undo")
         settled = () if dry_run else self.finish_merges()
         report = undo(self.root, self._finder, self.clock(), dry_run=dry_run)
         return self._committed(replace(report, settled=settled), dry_run=dry_run, undone=True)
@@ -487,7 +487,7 @@ class Library:
         """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
         from infinimem.consolidate.flush import run_steps, split_by_hand
 
-        self._owner_only("split")
+        self.owner_only("split")
         settled = () if dry_run else self.finish_merges()
         steps = split_by_hand(self._require(topic))
         report = run_steps(self.root, self._finder, self.settings, self.clock(), steps, dry_run=dry_run)
@@ -498,7 +498,7 @@ class Library:
         from infinimem.consolidate.flush import run_steps
         from infinimem.model import Merge
 
-        self._owner_only("merge")
+        self.owner_only("merge")
         settled = () if dry_run else self.finish_merges()
         topics = [self._require(topic) for topic in topics]
         target = self._require(into) if into else topics[0]
@@ -518,7 +518,7 @@ class Library:
         """
         from infinimem.check import recover
 
-        self._owner_only("recover")
+        self.owner_only("recover")
         require(not isinstance(seqs, str | int), "recover takes several seqs, as a list")
         return recover(self.root, list(seqs))
 
@@ -542,7 +542,7 @@ class Library:
         from infinimem.forgetting.survey import Wanted
         from infinimem.grep import compile_pattern
 
-        self._owner_only("forget")
+        self.owner_only("forget")
         require(not isinstance(seqs, str | int), "forget takes several seqs, as a list")
         numbers = tuple(seqs)
         require(not (numbers and (where or pattern)), "name seqs, or say where and what they are, not both")
@@ -565,14 +565,18 @@ class Library:
         """Write the library, or what a filter lets out, as `jsonl` (restores it), `md` (to read) or `html` (a site).
 
         Without a format the name of `out` says it; without `out` it goes to standard output. `history` also shows
-        in `md` what was replaced. Only an earlier export is ever overwritten. Raises `BadInput`, `StorageFailed`.
+        in `md` what was replaced. Only an earlier export is ever overwritten. What the setting `access` keeps from
+        an export is not in it. Raises `BadInput`, `StorageFailed`.
         """
         from infinimem.exchange.export.run import export, format_for
 
+        self.owner_only("export")
         place = None if out is None else Path(out).expanduser()
+        reader = Library(self.root, self.clock, audience="export")
         if filter.topic:
-            filter = replace(filter, topic=self._require(filter.topic))
-        return export(self.root, format or format_for(place), place, filter, history=history, progress=progress)
+            filter = replace(filter, topic=reader._require(filter.topic))
+        form = format or format_for(place)
+        return export(self.root, form, place, filter, history=history, progress=progress, shown=reader.place())
 
     def load_export(self, path: str | Path) -> Loaded:
         """Load what `export` wrote as JSON lines: restored where this library is empty, else added with new seqs.
@@ -724,7 +728,7 @@ class Library:
         from infinimem.check import Finding, check
         from infinimem.model import Problem
 
-        self._owner_only("check")
+        self.owner_only("check")
         settled = self.finish_merges() if fix else ()
         done = [Finding(Problem(SETTINGS, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
         findings = [*done, *check(self.root, self.clock(), fix=fix)]
@@ -744,6 +748,7 @@ class Library:
         """What is wrong in one file (a library-relative path), without reading the others."""
         from infinimem.saved import check_saved
 
+        self.owner_only("check")
         return check_saved(self.root, path, self.index())
 
     def sign(self, path: str) -> list[int]:
@@ -759,6 +764,7 @@ class Library:
         """The findings of `check`, and what `check(fix=True)` would change as a unified diff; nothing is written."""
         from infinimem.check import preview
 
+        self.owner_only("check")
         return preview(self.root, self.clock())
 
     def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:

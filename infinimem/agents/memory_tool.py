@@ -52,6 +52,7 @@ class MemoryTool:
 
     def __init__(self, library: Library, **more: Any) -> None:
         super().__init__(**more)
+        library.owner_only("the memory tool, which rewrites whole files,")
         self.library = library
 
     def run(self, command: Mapping[str, Any] | Any) -> str:

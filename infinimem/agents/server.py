@@ -190,11 +190,11 @@ def resource(library: Library, filter: Filter, uri: str) -> types.ReadResourceRe
     """A topic's document; where not everything may be seen, its entries that may. Raises `MCPError`."""
     topic = unquote(str(uri).removeprefix(TOPICS), errors="surrogateescape")
     memory = memory_for(library, filter)
-    found = resolve_topic(library.root, topic, memory.index.catalog) if str(uri).startswith(TOPICS) else None
+    found = resolve_topic(memory.root, topic, memory.index.catalog) if str(uri).startswith(TOPICS) else None
     if found is None:
         raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}; list the resources, or call catalog")
     if memory.filter == Filter():
-        text = "\n".join(read_page(library.root, found, 1, 0, "").lines)
+        text = "\n".join(read_page(memory.root, found, 1, 0, "").lines)
     else:
         text = "\n".join(entry_line(memory, unit) for unit in units_of(memory, path_of(found)))
     safe = text.encode("utf-8", "backslashreplace").decode("utf-8")

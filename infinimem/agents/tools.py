@@ -128,7 +128,8 @@ EXAMPLES = {
 
 def memory_for(library: Library, filter: Filter) -> Memory:
     """The library as agents may see it now; for this thread alone."""
-    return open_memory(library.root, library.index(), filter, library.settings.text("language"))
+    index = library.index()
+    return open_memory(index.root, index, filter, library.settings.text("language"))
 
 
 def run(

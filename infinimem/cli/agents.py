@@ -35,7 +35,7 @@ def mcp(ctx: typer.Context) -> int:
     root, _ = find_library(request_of(ctx).library or None, create=True)
     if not is_library(root):
         say(f"made a library in {root}")
-    serve(Library.open(root, create=True))
+    serve(Library.open(root, create=True, audience="mcp"))
     return 0
 
 

@@ -212,3 +212,39 @@ def test_two_processes_make_one_view(library: Library) -> None:
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) for _ in range(3)]
     found = [json.loads(process.communicate()[0]) for process in running]
     assert [len(hits) for hits in found] == [20, 20, 20]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "md", "html"])
+def test_an_export_holds_what_an_export_may(library: Library, tmp_path: Path, form: str) -> None:
+    (library.root / "infinimem.yaml").write_text("format: 1\naccess: {export: {deny: {sensitivity: private}}}\n")
+    library.write("Zorblatt's therapy is on Tuesdays.", meta=PRIVATE)
+    library.write("Maya works at Fjord Labs.")
+    flush(library, Create("zorblatt", "Zorblatt"), Extend("zorblatt", "Zorblatt", (1, 2)))
+    library.write("Zorblatt again.", meta=PRIVATE)
+    library.export(form, tmp_path / "out")
+    files = [path for path in [tmp_path / "out", *(tmp_path / "out").rglob("*")] if path.is_file()]
+    texts = [path.as_posix().lower().removeprefix(str(tmp_path).lower()) + path.read_text().lower() for path in files]
+    assert not any("zorblatt" in text for text in texts)
+    assert any("fjord labs" in text for text in texts)
+
+
+def test_agents_over_mcp_and_the_memory_tool(library: Library) -> None:
+    from infinimem.agents.memory_tool import MemoryTool
+    from infinimem.agents.tools import TOOLS, run
+
+    library.write("Zorblatt's therapy is on Tuesdays.", meta=PRIVATE)
+    library.write("Maya works at Fjord Labs.")
+    flush(library, Create("zorblatt", "Zorblatt"), Extend("zorblatt", "Zorblatt", (1, 2)))
+    library.write("Zorblatt again.", meta=PRIVATE)
+    reader = seen_by(library)
+    asked: dict[str, dict[str, object]] = {
+        "catalog": {}, "search": {"query": "Tuesdays Maya"}, "grep": {"pattern": "orbl|Maya"},
+        "read": {"topic": "CURRENT"}, "trace": {"seq": 1}, "consolidate": {}, "status": {},
+    }  # fmt: skip
+    told = {name: repr(run(reader, name, arguments)) for name, arguments in asked.items() if name in
+            {one.tool.name for one in TOOLS}}  # fmt: skip
+    assert len(told) >= 6
+    assert not [name for name, answer in told.items() if "zorblatt" in answer.lower()]
+    assert "Fjord Labs" in told["search"]
+    with pytest.raises(BadInput, match="memory tool"):
+        MemoryTool(reader)

@@ -42,15 +42,16 @@ def export(
     *,
     history: bool = False,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    shown: Path | None = None,
 ) -> Exported:
-    """Write a library to `out`, or to standard output, as `Library.export` promises."""
+    """Write a library to `out`, or to standard output, as `Library.export` promises; `shown` is what is read of it."""
     if format not in FORMATS:
         raise BadInput(f"there is no format {format!r}; use {', '.join(FORMATS)}")
     if out is None and format == "html":
         raise BadInput("a site is a folder; name one: --out DIR")
     if out is not None:
         refuse_inside(root, out)
-    source = read_source(root)
+    source = read_source(shown or root)
     chosen = choose(source, filter)
     if format == "jsonl":
         size = write_lines(out, (record_line(record) for record in export_records(chosen)))
