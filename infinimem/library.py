@@ -64,7 +64,6 @@ class Library:
         self.root = root
         self.clock = clock
         self._model = model
-        self._indexes: threading.local | None = None
         self._settings: Settings | None = None
 
     @classmethod
@@ -95,7 +94,7 @@ class Library:
 
     def close(self) -> None:
         """Let go of every thread's index; a method called later opens a new one."""
-        self._indexes = None
+        self.__dict__.pop("_indexes", None)
 
     @property
     def settings(self) -> Settings:
@@ -513,25 +512,27 @@ class Library:
         done = [Finding(Problem(SETTINGS, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
         return [*done, *check(self.root, self.clock(), fix=fix)]
 
-    def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
+    def index(self, *, progress: Callable[[str, int, int], None] | None = None, settled: bool = False) -> Index:
         """This thread's index, brought up to date with the files; `progress` is told how many of them are read.
 
-        An `Index` belongs to the thread that asked for it: no other may use it.
+        An `Index` belongs to the thread that asked for it: no other may use it. A settled one has every change on disk;
+        otherwise what was just written may be in memory only.
         """
         from infinimem.indexing import fresh_index
 
-        mine = self._indexes
+        mine: threading.local | None = self.__dict__.get("_indexes")
         if mine is None:
             import threading  # here, because importing it costs `write` two milliseconds
 
-            mine = self._indexes = threading.local()
-        mine.index = fresh_index(self.root, getattr(mine, "index", None), self.settings.text("language"), progress)
+            mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
+        known, language = getattr(mine, "index", None), self.settings.text("language")
+        mine.index = fresh_index(self.root, known, language, progress, settled=settled)
         return mine.index  # type: ignore[no-any-return]
 
     def _finder(self) -> Any:
         from infinimem.indexing import IndexFinder
 
-        return IndexFinder(self.root, self.index())
+        return IndexFinder(self.root, self.index(settled=True))
 
     def _require(self, topic: str) -> str:
         """The id of a topic that exists; a former id or a path will do. Raises `UnknownTopic`."""
