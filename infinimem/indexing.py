@@ -31,7 +31,9 @@ Progress = Callable[[str, int, int], None]
 TITLE_OF_BUFFER = (BUFFER_HEAD.decode().strip("# \n"),)
 
 
-def fresh_index(root: Path, known: Index | None, language: str, progress: Progress | None = None) -> Index:
+def fresh_index(
+    root: Path, known: Index | None, language: str, progress: Progress | None = None, *, settled: bool = True
+) -> Index:
     """The index of a library, brought up to date with its files as they are between two commits.
 
     `progress` is told "indexing", how many files have been read, and how many there are.
@@ -44,7 +46,7 @@ def fresh_index(root: Path, known: Index | None, language: str, progress: Progre
         seen = commit_mark(root)
         listing = {path: FileState(*status) for path, status in list_files(root).items()}
         read_units = counted(reader.read_units, len(listing), progress) if progress else reader.read_units
-        index.refresh(listing, read_units, reader.read_tail)
+        index.refresh(listing, read_units, reader.read_tail, settled=settled)
         if commit_mark(root) == seen and not (root / MANIFEST).exists():
             break
     return index

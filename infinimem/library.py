@@ -76,7 +76,6 @@ class Library:
         self.clock = clock
         self.audience = audience
         self._model = model
-        self._indexes: threading.local | None = None
         self._settings: Settings | None = None
 
     @classmethod
@@ -116,7 +115,7 @@ class Library:
 
     def close(self) -> None:
         """Let go of every thread's index; a method called later opens a new one."""
-        self._indexes = None
+        self.__dict__.pop("_indexes", None)
 
     @property
     def settings(self) -> Settings:
@@ -548,7 +547,7 @@ class Library:
         require(not (numbers and (where or pattern)), "name seqs, or say where and what they are, not both")
         compiled = compile_pattern(pattern, ignore_case=ignore_case) if pattern else None
         wanted = Wanted(numbers, tuple((where or {}).items()), compiled, copies)
-        self._indexes = None
+        self.close()
         return forget(self.root, wanted, self.clock(), dry_run=dry_run)
 
     # exchange
@@ -767,25 +766,33 @@ class Library:
         self.owner_only("check")
         return preview(self.root, self.clock())
 
-    def index(self, *, progress: Callable[[str, int, int], None] | None = None) -> Index:
+    def index(self, *, progress: Callable[[str, int, int], None] | None = None, settled: bool = False) -> Index:
         """This thread's index of what may be read, up to date with the files; `progress` is told how many are read.
 
         An `Index` belongs to the thread that asked for it: no other may use it. Its `root` is the folder of `place`.
+        A settled one has every change on disk; otherwise what was just written may be in memory only.
         """
-        return self._fresh("index", self.place(), progress)
+        return self._fresh("index", self.place(), progress, settled=settled)
 
-    def _fresh(self, name: str, place: Path, progress: Callable[[str, int, int], None] | None = None) -> Index:
+    def _fresh(
+        self,
+        name: str,
+        place: Path,
+        progress: Callable[[str, int, int], None] | None = None,
+        *,
+        settled: bool = False,
+    ) -> Index:
         """One of this thread's indexes, over a folder, brought up to date."""
         from infinimem.indexing import fresh_index
 
-        mine = self._indexes
+        mine: threading.local | None = self.__dict__.get("_indexes")
         if mine is None:
             import threading  # here, because importing it costs `write` two milliseconds
 
-            mine = self._indexes = threading.local()
+            mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
         known = getattr(mine, name, None)
         known = known if known is not None and known.root == place else None
-        fresh = fresh_index(place, known, self.settings.text("language"), progress)
+        fresh = fresh_index(place, known, self.settings.text("language"), progress, settled=settled)
         setattr(mine, name, fresh)
         return fresh
 
@@ -793,7 +800,7 @@ class Library:
         """The index of everything, for what changes the library and tells nobody of it."""
         from infinimem.indexing import IndexFinder
 
-        index = self._fresh("whole", self.root) if self.is_restricted else self.index()
+        index = self._fresh("whole", self.root, settled=True) if self.is_restricted else self.index(settled=True)
         return IndexFinder(self.root, index)
 
     def _require(self, topic: str) -> str:

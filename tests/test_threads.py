@@ -43,7 +43,7 @@ def together(work: Callable[[int], object], threads: int = THREADS) -> list[obje
 def test_threads_search_write_and_flush_on_one_library(tmp_path: Path) -> None:
     """Each finds what it has just written, while others write, flush and search."""
     library = Library.open(tmp_path / "memory", create=True)
-    turns = 200 if NIGHTLY else 12
+    turns = 200 if NIGHTLY else 10
 
     def work(number: int) -> list[int]:
         chance = random.Random(number)

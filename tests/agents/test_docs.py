@@ -56,9 +56,8 @@ def test_the_entries_for_mcp_start_the_server(tmp_path: Path) -> None:
     [server] = json.loads(FILES[".mcp.json"])["mcpServers"].values()
     [other] = tomllib.loads(FILES[".codex/config.toml"])["mcp_servers"].values()
     [added] = re.findall(r"^claude mcp add (\S+) -- (\S+) (.*)$", DOCS, re.MULTILINE)
-    for command, arguments in (
-        (server["command"], server["args"]), (other["command"], other["args"]), (added[1], added[2].split()),
-    ):  # fmt: skip
+    assert (added[1], added[2].split()) == (other["command"], other["args"])
+    for command, arguments in ((server["command"], server["args"]), (other["command"], other["args"])):
         tools = anyio.run(lambda: connected(command, arguments, tmp_path))  # noqa: B023
         assert "consolidate" in tools
     assert (tmp_path / ".memory" / "infinimem.yaml").exists(), "the project's own library, made by its first use"

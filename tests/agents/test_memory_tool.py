@@ -133,7 +133,7 @@ OWN_REFUSAL = re.compile(
 )
 
 
-@settings(max_examples=2_000 if NIGHTLY else 60)
+@settings(max_examples=2_000 if NIGHTLY else 40)
 @given(first=TEXT, commands=st.lists(COMMAND, max_size=8))
 def test_any_commands_leave_the_text_that_files_would_have_and_a_sound_library(
     tmp_path_factory: pytest.TempPathFactory, first: str, commands: list[dict[str, Any]]
