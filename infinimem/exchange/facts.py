@@ -69,19 +69,15 @@ class Extracting:
     refused: list[Refused] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def writer(self, known: KnownIds, observed: str, progress: Progress) -> Callable[[Spool], Iterator[list[int]]]:
+    def writer(self, spool: Spool, known: KnownIds, observed: str, progress: Progress) -> Iterator[list[int]]:
         """Writes what was read, and the facts in it; yields the seqs of what was read."""
-
-        def write(spool: Spool) -> Iterator[list[int]]:
-            standing = standing_in(self.root)
-            done = 0
-            for run in spool.runs():
-                for portion in portions([draft_of(values, observed) for values in run], known):
-                    yield self._portion(portion, known, standing)
-                    done += len(portion)
-                    progress("extracting", done, spool.count)
-
-        return write
+        standing = standing_in(self.root)
+        done = 0
+        for run in spool.runs():
+            for portion in portions([draft_of(values, observed) for values in run], known):
+                yield self._portion(portion, known, standing)
+                done += len(portion)
+                progress("extracting", done, spool.count)
 
     def _portion(self, portion: Sequence[tuple[str, Draft]], known: KnownIds, standing: Standing) -> list[int]:
         written = append_new(self.root, portion, known)

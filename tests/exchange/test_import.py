@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from infinimem import Library
 from infinimem.cli import main
 from infinimem.errors import BadInput, ModelFailed
+from infinimem.exchange import run
 from infinimem.exchange.formats import FORMATS, format_of
 from infinimem.exchange.inputs import Input, file_input
 from infinimem.exchange.message import time_of
@@ -471,6 +472,21 @@ def test_threads_may_import_into_one_library(library: Library, tmp_path: Path) -
 def test_a_file_is_opened_anew_for_each_reading(tmp_path: Path) -> None:
     source: Input = file_input(saved(tmp_path, b"abc"), "x", "x")
     assert source.head() == source.head() == b"abc"
+
+
+def test_what_comes_in_may_be_sorted_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "PORTION", 4)
+    rows = [conversation(f"c{at}", f"Terna has berth {at}.", "Oma Hilde turns ninety.") for at in range(5)]
+    path = saved(tmp_path, dumped(rows))
+    assert main(["-L", str(tmp_path / "memory"), "import", str(path), "--flush"]) == 0
+    assert "10 entries sorted into" in capsys.readouterr().out
+    library = Library.open(tmp_path / "memory")
+    assert texts(library) == []
+    assert library.status().buffered == 0
+    assert library.import_(path, flush=True).known == 10
+    assert not library.check()
 
 
 # Facts
