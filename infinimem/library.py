@@ -239,6 +239,7 @@ class Library:
         `flush` what comes in is sorted into topics on the way, which is quicker than a flush of all of it. Raises
         `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
         """
+        from infinimem.exchange.place import place
         from infinimem.exchange.run import import_files, nothing
 
         several = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -249,6 +250,7 @@ class Library:
         return import_files(
             self.root, places, observed, form=form, branches=branches, dry_run=dry_run, progress=progress or nothing,
             extracting=extracting, flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,
+            place=lambda placed: place(self.root, self._finder, self.settings, self.clock(), placed),
         )  # fmt: skip
 
     def _extracting(self, observed: str) -> Extracting:

@@ -20,6 +20,7 @@ from infinimem.errors import BadInput
 from infinimem.exchange import formats
 from infinimem.exchange.inputs import Input, inputs_of
 from infinimem.exchange.message import Message, Skipped, Unread
+from infinimem.exchange.place import Placed
 from infinimem.model import Signature
 from infinimem.store.buffer import Draft
 from infinimem.store.imported import KnownIds, append_new, id_of
@@ -64,7 +65,7 @@ class Imported:
 
     `ranges` are the first and last seqs of the runs that were written; `sources` who said what was added; `others` the
     files that hold no messages of a known format; `extracted` what a model took out, where one was asked;
-    `flushed` what flushes on the way did.
+    `flushed` what was sorted into topics.
     """
 
     files: tuple[FileRead, ...] = ()
@@ -107,6 +108,7 @@ class Spool:
         self._runs: list[tuple[str, int, int, int]] = []
         self._open = ""
         self.count = 0
+        self.places: dict[str, tuple[str, str]] = {}
 
     def put(self, one: str, message: Message) -> None:
         """Keep a message; those of one conversation come one after the other."""
@@ -115,7 +117,9 @@ class Spool:
             self._runs.append((message.time, len(self._runs), start, start))
             self._open = message.conversation
         began, number, start, _ = self._runs[-1]
-        values = (one, message.text, message.source, message.time, message.title, message.fields, message.topic)
+        values = (one, message.text, message.source, message.time, message.title, message.fields)
+        if message.topic:
+            self.places[one] = message.topic, message.heading
         self._file.write(json.dumps(values).encode("ascii") + b"\n")
         times = [time for time in (began, message.time) if time]
         self._runs[-1] = (min(times, default=""), number, start, self._file.tell())
@@ -329,13 +333,13 @@ def opener(source: Input, tell: Callable[[int], None]) -> Callable[[], IO[bytes]
 
 # Writing
 
-Writer = Callable[[Spool, KnownIds, str, Progress], Iterator[list[int]]]
-"""Writes what was read, under the time at which it is noted; yields the seqs of each batch."""
+Writer = Callable[[Spool, KnownIds, str, Progress], Iterator[dict[str, int]]]
+"""Writes what was read, under the time at which it is noted; yields the seqs of each batch by id."""
 
 
 def draft_of(values: list[Any], observed: str) -> tuple[str, Draft]:
     """A spooled message as an entry without its seq, and its id, which stands first so that it is found at once."""
-    one, text, source, moment, title, fields, _ = values
+    one, text, source, moment, title, fields = values
     chosen = [("id", one), ("time", moment), ("source", source), ("title", title)]
     for name, value in fields:
         chosen.append((name if name not in OURS else f"their_{name}", value))
@@ -369,12 +373,14 @@ def import_files(
     progress: Progress = nothing,
     extracting: Extracting | None = None,
     flush: Callable[[], Report] | None = None,
+    place: Callable[[Sequence[Placed]], Report] | None = None,
 ) -> Imported:
     """Import files into a library; with `dry_run` they are only read and counted.
 
     `extracting` writes what was read and the facts that a model takes out of it. `flush` is called for every
-    500 entries or so: what a flush costs grows with what waits in CURRENT. Raises `BadInput` where there is nothing
-    to read; what is wrong inside a file is listed.
+    500 entries or so: what a flush costs grows with what waits in CURRENT. `place` puts entries
+    where they stood that stood in topic documents. Raises `BadInput` where there is nothing to read; what is wrong
+    inside a file is listed.
     """
     chosen, others, faults = files_of(paths, form)
     known = KnownIds(root)
@@ -385,13 +391,20 @@ def import_files(
         ranges: list[tuple[int, int]] = []
         written = 0
         sorted_in: Report | None = None
+        placed: list[Placed] = []
         if tally.spool is not None:
             write = extracting.writer if extracting else appender(root, PORTION if flush else BATCH_ENTRIES)
             waiting = 0
             for seqs in write(tally.spool, known, observed, progress):
                 written += len(seqs)
                 waiting += len(seqs)
-                extend(ranges, seqs)
+                extend(ranges, list(seqs.values()))
+                placed += [
+                    Placed(seq, *tally.spool.places[one]) for one, seq in seqs.items() if one in tally.spool.places
+                ]
+                if placed and place is not None:
+                    sorted_in = joined(sorted_in, place(placed))
+                    placed = []
                 if flush is not None and waiting >= PORTION:
                     sorted_in = joined(sorted_in, flush())
                     waiting = 0
@@ -411,12 +424,12 @@ def import_files(
 def appender(root: Path, most: int) -> Writer:
     """Appends what was read, batch by batch; others who write come in between."""
 
-    def write(spool: Spool, known: KnownIds, observed: str, progress: Progress) -> Iterator[list[int]]:
+    def write(spool: Spool, known: KnownIds, observed: str, progress: Progress) -> Iterator[dict[str, int]]:
         done = 0
         for number, batch in enumerate(batches(spool, observed, most)):
             if number:
                 time.sleep(BREATH)
-            yield list(append_new(root, batch, known).values())
+            yield append_new(root, batch, known)
             done += len(batch)
             progress("writing", done, spool.count)
 
