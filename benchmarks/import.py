@@ -50,6 +50,7 @@ def main() -> None:
         show("dry run", ["-L", str(library), "import", str(path), "--dry-run"])
         if asked.flush:
             show("flush", ["-L", str(library), "flush", "--planner", "lexical"])
+            show("import --flush", ["-L", str(library) + "2", "import", str(path), "--flush"])
             show("again", ["-L", str(library), "import", str(path)])
             show("catalog", ["-L", str(library), "catalog"])
         show("first search", ["-L", str(library), "search", "berth of the boat", "-k", "1"])

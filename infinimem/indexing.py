@@ -24,7 +24,7 @@ from infinimem.text.tokens import estimate
 
 ATTEMPTS = 5
 PIECE = 4 << 20
-"""Bytes of evidence that are read at once."""
+"""Bytes of evidence or CURRENT that are read at once."""
 
 Progress = Callable[[str, int, int], None]
 """Is told a stage, how much of it is done, and how much there is."""
@@ -112,7 +112,7 @@ class Reader:
         is_evidence = path.startswith("evidence/")
         with (self.root / path).open("rb") as file:
             file.seek(offset)
-            content = file.read(PIECE if is_evidence else -1)
+            content = file.read(PIECE)
             if len(content) == PIECE:
                 content = whole_items(content + file.readline(), file)
         document = parse_piece(path, content, file_ending(self.root / path))

@@ -278,6 +278,7 @@ class Library:
         branches: bool = False,
         dry_run: bool = False,
         extract: bool = False,
+        flush: bool = False,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Imported:
         """Bring in what others wrote: exports, session logs, notes; only messages that are not in memory yet.
@@ -285,9 +286,11 @@ class Library:
         Each path is a file, a zip archive or a folder. `form` names the format where its content does not tell;
         `branches` also brings in what an edit or a new answer took out of sight; with `dry_run` all is only read and
         counted. Entries carry the time and the speaker of their message and an `id`, by which the next import knows
-        them. With `extract` a model takes facts out of everything in the files that none were taken from yet. Raises
+        them. With `extract` a model takes facts out of everything in the files that none were taken from yet; with
+        `flush` what comes in is sorted into topics on the way, which is quicker than a flush of all of it. Raises
         `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
         """
+        from infinimem.exchange.place import place
         from infinimem.exchange.run import import_files, nothing
 
         several = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -297,7 +300,8 @@ class Library:
         extracting = self._extracting(observed) if extract and not dry_run else None
         return import_files(
             self.root, places, observed, form=form, branches=branches, dry_run=dry_run, progress=progress or nothing,
-            extracting=extracting,
+            extracting=extracting, flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,
+            place=lambda placed: place(self.root, self._finder, self.settings, self.clock(), placed),
         )  # fmt: skip
 
     def _extracting(self, observed: str) -> Extracting:

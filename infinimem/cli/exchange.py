@@ -41,6 +41,7 @@ def import_(
     extract: Annotated[
         bool, typer.Option("--extract", help="Have a model also take the facts out, each linked to its source.")
     ] = False,
+    flush: Annotated[bool, typer.Option("--flush", help="Sort what comes in into topics on the way.")] = False,
 ) -> int:
     """Bring in chats, sessions and notes from elsewhere, word for word.
 
@@ -65,7 +66,7 @@ def import_(
         if not made or not (dry_run or done.added == 0):
             library = Library.open(root, create=made)
             done = library.import_(
-                places, form=form, branches=branches, dry_run=dry_run, extract=extract, progress=show
+                places, form=form, branches=branches, dry_run=dry_run, extract=extract, flush=flush, progress=show
             )
     made = made and is_library(root)
     if wants_json(ctx):
@@ -111,6 +112,7 @@ def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> di
         "library": str(root),
         "created": made,
         **facts_values(done),
+        **flushed_values(done),
     }  # fmt: skip
 
 
@@ -125,6 +127,13 @@ def facts_values(done: Imported) -> dict[str, Any]:
             "failures": values["failures"], "usage": values["usage"]}  # fmt: skip
 
 
+def flushed_values(done: Imported) -> dict[str, Any]:
+    """What flushes on the way did, as `flush` prints it."""
+    from infinimem.cli.flush import values_of
+
+    return {} if done.flushed is None else {"flush": values_of(done.flushed, dry_run=False)}
+
+
 def report(done: Imported, dry_run: bool) -> None:
     """What came in by speaker, what did not by kind; what could not be read one by one."""
     from infinimem.exchange.run import seqs_text
@@ -132,7 +141,9 @@ def report(done: Imported, dry_run: bool) -> None:
     kinds = list(dict.fromkeys(one.format for one in done.files))
     where = done.files[0].name if len(done.files) == 1 else count(len(done.files), "file")
     verb = "would import" if dry_run else "imported"
-    seqs = f" (seq {seqs_text(done.ranges)})" if done.ranges else ""
+    several = len(done.ranges) > 3  # others wrote meanwhile
+    runs = f"{done.ranges[0][0]}…{done.ranges[-1][1]}" if several else seqs_text(done.ranges)
+    seqs = f" (seq {runs})" if runs else ""
     out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs} from {shown(where)} ({', '.join(kinds)})")
     if done.sources:
         out(f"  by {shown(listed(done.sources))}")
@@ -147,6 +158,11 @@ def report(done: Imported, dry_run: bool) -> None:
         out(f"  {count(len(done.extracted.facts), 'fact')} taken out by the model, {refused:,} refused")
         if done.extracted.failures:
             say(shown(f"the model failed; the words are written: {' '.join(done.extracted.failures[0].split())}"))
+    if done.flushed is not None:
+        topics = len(done.flushed.created) + len(done.flushed.changed)
+        out(f"  {count(len(done.flushed.seqs), 'entry', 'entries')} sorted into {count(topics, 'topic')}")
+        for note in [*done.flushed.failures[:1], *done.flushed.notes[:MOST_PROBLEMS]]:
+            say(shown(note))
     for one in done.problems[:MOST_PROBLEMS]:
         say(shown(f"{one.place}: {one.why}"))
     for note in done.notes[:MOST_PROBLEMS]:

@@ -385,7 +385,8 @@ def view_schema(name: str) -> Schema:
 def imported_schema() -> Schema:
     """What `import` prints. `messages` is the sum of added, known, skipped and problems.
 
-    With --extract there are also `extracted`, `refused`, `dates` (not taken over), `failures` and `usage`.
+    With --extract there are also `extracted`, `refused`, `dates` (not taken over), `failures` and `usage`, with
+    --flush the report `flush`.
     """
     counts = {"type": "object", "additionalProperties": number()}
     file = {name: number() for name in ("added", "known", "skipped", "problems")}

@@ -69,28 +69,24 @@ class Extracting:
     refused: list[Refused] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def writer(self, known: KnownIds, observed: str, progress: Progress) -> Callable[[Spool], Iterator[list[int]]]:
-        """Writes what was read, and the facts in it; yields the seqs of what was read."""
+    def writer(self, spool: Spool, known: KnownIds, observed: str, progress: Progress) -> Iterator[dict[str, int]]:
+        """Writes what was read, and the facts in it; yields the seqs of what was read by id."""
+        standing = standing_in(self.root)
+        done = 0
+        for run in spool.runs():
+            for portion in portions([draft_of(values, observed) for values in run], known):
+                yield self._portion(portion, known, standing)
+                done += len(portion)
+                progress("extracting", done, spool.count)
 
-        def write(spool: Spool) -> Iterator[list[int]]:
-            standing = standing_in(self.root)
-            done = 0
-            for run in spool.runs():
-                for portion in portions([draft_of(values, observed) for values in run], known):
-                    yield self._portion(portion, known, standing)
-                    done += len(portion)
-                    progress("extracting", done, spool.count)
-
-        return write
-
-    def _portion(self, portion: Sequence[tuple[str, Draft]], known: KnownIds, standing: Standing) -> list[int]:
+    def _portion(self, portion: Sequence[tuple[str, Draft]], known: KnownIds, standing: Standing) -> dict[str, int]:
         written = append_new(self.root, portion, known)
         standing.seqs.update({int(one, 32): seq for one, seq in written.items()})
         seqs = [standing.seqs.get(int(one, 32), 0) for one, _ in portion]
         if standing.linked.isdisjoint(seqs):
             there = [(seq, draft) for seq, (_, draft) in zip(seqs, portion, strict=True) if seq]
             self._take_facts([seq for seq, _ in there], [draft for _, draft in there])
-        return list(written.values())
+        return written
 
     def _take_facts(self, seqs: list[int], drafts: list[Draft]) -> None:
         turns = turns_of(seqs, drafts)

@@ -21,8 +21,8 @@ ISO = re.compile(
 class Message:
     """Something that was said. `key` is its identity where it comes from: the same on every reading of the file.
 
-    `conversation` groups what belongs together; `fields` go into the signature as they are; `topic` is the document
-    it stood in, if it stood in one.
+    `conversation` groups what belongs together; `fields` go into the signature as they are; `topic` is the title of
+    the document that it stood in, if it stood in one, `heading` what it stood under there.
     """
 
     key: str

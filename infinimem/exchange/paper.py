@@ -50,7 +50,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
             fields.append(("said", entry.time))
         seqs = render_seqs(entry.seqs)
         fields.append(("label", seqs))
-        topic, heading = ("", "") if is_buffer else (stem, " > ".join(entry.headings[1:]))
+        topic, heading = ("", "") if is_buffer else (title, entry.headings[-1] if len(entry.headings) > 1 else "")
         yield Message(
             f"paper {seqs}\n{entry.text}", entry.text, place, entry.source, time, source.within, title, tuple(fields),
             topic, heading,

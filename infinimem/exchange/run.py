@@ -20,6 +20,7 @@ from infinimem.errors import BadInput
 from infinimem.exchange import formats
 from infinimem.exchange.inputs import Input, inputs_of
 from infinimem.exchange.message import Message, Skipped, Unread
+from infinimem.exchange.place import Placed
 from infinimem.model import Signature
 from infinimem.store.buffer import Draft
 from infinimem.store.imported import KnownIds, append_new, id_of
@@ -28,10 +29,13 @@ from infinimem.text.signature import KEY_ALONE, render_seqs
 
 if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
+    from infinimem.consolidate.run import Report
     from infinimem.exchange.facts import Extracting
 
 BATCH_BYTES = 2 << 20
 BATCH_ENTRIES = 2000
+PORTION = 500
+"""Entries that are written between two flushes: as many as one of its transactions takes."""
 BREATH = 0.02
 """Seconds between two batches: who waits for the lock looks for it every 20 ms."""
 OURS = frozenset({
@@ -60,7 +64,8 @@ class Imported:
     """What an import did. Messages in the files = `added` + `known` + the sum of `skipped` + `problems`.
 
     `ranges` are the first and last seqs of the runs that were written; `sources` who said what was added; `others` the
-    files that hold no messages of a known format; `extracted` what a model took out, where one was asked.
+    files that hold no messages of a known format; `extracted` what a model took out, where one was asked;
+    `flushed` what was sorted into topics.
     """
 
     files: tuple[FileRead, ...] = ()
@@ -74,6 +79,7 @@ class Imported:
     others: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     extracted: Extracted | None = None
+    flushed: Report | None = None
 
     @property
     def messages(self) -> int:
@@ -83,8 +89,8 @@ class Imported:
     @property
     def exit_code(self) -> int:
         """0; 4 when a model failed, 5 when something could not be read or was refused, 1 when there was no message."""
-        asked = self.extracted.exit_code if self.extracted is not None else 0
-        return asked if asked == 4 else 5 if self.problems or asked else 0 if self.messages else 1
+        others = [part.exit_code for part in (self.extracted, self.flushed) if part is not None]
+        return 4 if 4 in others else 5 if self.problems or any(others) else 0 if self.messages else 1
 
 
 def nothing(stage: str, done: int, total: int) -> None:
@@ -102,6 +108,7 @@ class Spool:
         self._runs: list[tuple[str, int, int, int]] = []
         self._open = ""
         self.count = 0
+        self.places: dict[str, tuple[str, str]] = {}
 
     def put(self, one: str, message: Message) -> None:
         """Keep a message; those of one conversation come one after the other."""
@@ -110,7 +117,9 @@ class Spool:
             self._runs.append((message.time, len(self._runs), start, start))
             self._open = message.conversation
         began, number, start, _ = self._runs[-1]
-        values = (one, message.text, message.source, message.time, message.title, message.fields, message.topic)
+        values = (one, message.text, message.source, message.time, message.title, message.fields)
+        if message.topic:
+            self.places[one] = message.topic, message.heading
         self._file.write(json.dumps(values).encode("ascii") + b"\n")
         times = [time for time in (began, message.time) if time]
         self._runs[-1] = (min(times, default=""), number, start, self._file.tell())
@@ -324,10 +333,13 @@ def opener(source: Input, tell: Callable[[int], None]) -> Callable[[], IO[bytes]
 
 # Writing
 
+Writer = Callable[[Spool, KnownIds, str, Progress], Iterator[dict[str, int]]]
+"""Writes what was read, under the time at which it is noted; yields the seqs of each batch by id."""
+
 
 def draft_of(values: list[Any], observed: str) -> tuple[str, Draft]:
     """A spooled message as an entry without its seq, and its id, which stands first so that it is found at once."""
-    one, text, source, moment, title, fields, _ = values
+    one, text, source, moment, title, fields = values
     chosen = [("id", one), ("time", moment), ("source", source), ("title", title)]
     for name, value in fields:
         chosen.append((name if name not in OURS else f"their_{name}", value))
@@ -335,7 +347,7 @@ def draft_of(values: list[Any], observed: str) -> tuple[str, Draft]:
     return one, (Signature((), (*kept.items(), ("observed", observed))), text)
 
 
-def batches(spool: Spool, observed: str) -> Iterator[list[tuple[str, Draft]]]:
+def batches(spool: Spool, observed: str, most: int) -> Iterator[list[tuple[str, Draft]]]:
     """The spooled messages as entries, in portions that are quickly written."""
     batch: list[tuple[str, Draft]] = []
     size = 0
@@ -343,7 +355,7 @@ def batches(spool: Spool, observed: str) -> Iterator[list[tuple[str, Draft]]]:
         for values in run:
             batch.append(draft_of(values, observed))
             size += 4 * len(values[1])
-            if size >= BATCH_BYTES or len(batch) >= BATCH_ENTRIES:
+            if size >= BATCH_BYTES or len(batch) >= most:
                 yield batch
                 batch, size = [], 0
     if batch:
@@ -360,11 +372,15 @@ def import_files(
     dry_run: bool = False,
     progress: Progress = nothing,
     extracting: Extracting | None = None,
+    flush: Callable[[], Report] | None = None,
+    place: Callable[[Sequence[Placed]], Report] | None = None,
 ) -> Imported:
     """Import files into a library; with `dry_run` they are only read and counted.
 
-    `extracting` writes what was read and the facts that a model takes out of it. Raises `BadInput` where there is
-    nothing to read; what is wrong inside a file is listed.
+    `extracting` writes what was read and the facts that a model takes out of it. `flush` is called for every
+    500 entries or so: what a flush costs grows with what waits in CURRENT. `place` puts entries
+    where they stood that stood in topic documents. Raises `BadInput` where there is nothing to read; what is wrong
+    inside a file is listed.
     """
     chosen, others, faults = files_of(paths, form)
     known = KnownIds(root)
@@ -374,39 +390,57 @@ def import_files(
         files = read_files(chosen, tally, branches, progress)
         ranges: list[tuple[int, int]] = []
         written = 0
+        sorted_in: Report | None = None
+        placed: list[Placed] = []
         if tally.spool is not None:
-            write = (
-                extracting.writer(known, observed, progress)
-                if extracting
-                else appender(root, known, observed, progress)
-            )
-            for seqs in write(tally.spool):
+            write = extracting.writer if extracting else appender(root, PORTION if flush else BATCH_ENTRIES)
+            waiting = 0
+            for seqs in write(tally.spool, known, observed, progress):
                 written += len(seqs)
-                extend(ranges, seqs)
+                waiting += len(seqs)
+                extend(ranges, list(seqs.values()))
+                placed += [
+                    Placed(seq, *tally.spool.places[one]) for one, seq in seqs.items() if one in tally.spool.places
+                ]
+                if placed and place is not None:
+                    sorted_in = joined(sorted_in, place(placed))
+                    placed = []
+                if flush is not None and waiting >= PORTION:
+                    sorted_in = joined(sorted_in, flush())
+                    waiting = 0
+            if flush is not None and waiting:
+                sorted_in = joined(sorted_in, flush())
         met = tally.added - written if tally.spool is not None else 0  # what another import wrote meanwhile
         return Imported(
             tuple(files), tally.added - met, tally.repeated + met, tally.conversations, tuple(ranges),
             dict(tally.sources.most_common()), dict(tally.skipped.most_common()), tuple(tally.problems),
-            tuple(others), tuple(tally.notes), extracting.found if extracting else None,
+            tuple(others), tuple(tally.notes), extracting.found if extracting else None, sorted_in,
         )  # fmt: skip
     finally:
         if tally.spool is not None:
             tally.spool.close()
 
 
-def appender(root: Path, known: KnownIds, observed: str, progress: Progress) -> Callable[[Spool], Iterator[list[int]]]:
-    """Appends what was read, batch by batch; others who write come in between. Yields the seqs."""
+def appender(root: Path, most: int) -> Writer:
+    """Appends what was read, batch by batch; others who write come in between."""
 
-    def write(spool: Spool) -> Iterator[list[int]]:
+    def write(spool: Spool, known: KnownIds, observed: str, progress: Progress) -> Iterator[dict[str, int]]:
         done = 0
-        for number, batch in enumerate(batches(spool, observed)):
+        for number, batch in enumerate(batches(spool, observed, most)):
             if number:
                 time.sleep(BREATH)
-            yield list(append_new(root, batch, known).values())
+            yield append_new(root, batch, known)
             done += len(batch)
             progress("writing", done, spool.count)
 
     return write
+
+
+def joined(first: Report | None, second: Report) -> Report:
+    """The reports of several flushes as one."""
+    from infinimem.consolidate.run import together
+
+    return second if first is None else together(first, second)
 
 
 def extend(ranges: list[tuple[int, int]], seqs: Sequence[int]) -> None:

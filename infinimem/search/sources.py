@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import Unreadable
-from infinimem.model import Unit
+from infinimem.model import CURRENT, Unit, path_of
 from infinimem.search.records import Record, describe
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 EVIDENCE_FOLDER = "evidence/"
 
+_LARGE = 8 << 20  # bytes of CURRENT, as an import leaves it, from which on it is read piece by piece
 _SETTLED = 2_000_000_000  # ns; a file read so shortly after it changed may change again within its mtime
 _SEALED = 65_536  # bytes before the end of what was read that must be unchanged for a file to count as grown
 
@@ -213,8 +214,9 @@ class _Intake:
 def _read_whole(path: str, reader: Reader, intake: _Intake) -> Row:
     """Read a file from its start; one that cannot be read counts as empty (`check` names it)."""
     state = reader.listing[path]
-    if path.startswith(EVIDENCE_FOLDER):
-        streamed = _read_on(path, Row(state), reader, intake)
+    is_large_buffer = path == path_of(CURRENT) and state.size > _LARGE
+    if path.startswith(EVIDENCE_FOLDER) or is_large_buffer:
+        streamed = _read_on(path, Row(state, title=CURRENT if is_large_buffer else ""), reader, intake)
         if streamed is not None:
             return streamed
         intake.writer.drop(path)

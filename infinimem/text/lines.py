@@ -10,6 +10,7 @@ BOM = "\ufeff"
 BLANK = " \t\r\n"
 FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*)(`{3,}(?=[^`]*$)|~{3,})")
 MARKER = re.compile(r"[^ \t]")
+UNDECODED = re.compile("[\udc80-\udcff]")
 CONFLICT = re.compile(r"(?:<<<<<<<|>>>>>>>)(?=[ \r\n]|$)")
 
 
@@ -36,7 +37,7 @@ def join_lines(lines: tuple[str, ...]) -> bytes:
 
 def is_decodable(line: str) -> bool:
     """Whether the line was valid UTF-8."""
-    return line.isascii() or not any("\udc80" <= char <= "\udcff" for char in line)
+    return line.isascii() or UNDECODED.search(line) is None
 
 
 def undecodable(path: str, lines: tuple[str, ...]) -> tuple[Problem, ...]:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from infinimem import Library
 from infinimem.cli import main
 from infinimem.errors import BadInput, ModelFailed
+from infinimem.exchange import run
 from infinimem.exchange.formats import FORMATS, format_of
 from infinimem.exchange.inputs import Input, file_input
 from infinimem.exchange.message import time_of
@@ -281,6 +282,32 @@ def test_notes_keep_their_title_heading_tags_day_and_links(library: Library, tmp
     assert done.skipped == {"empty": 2}
 
 
+def test_a_library_of_the_papers_package_keeps_its_topics(library: Library, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "maya"
+    (folder / "topics").mkdir(parents=True)
+    (folder / "rewrite").mkdir()
+    head = "---\nid: 2025-01-15_14-30-00_abc123\nsummary: s\ntoken_count: 57\nupdate_log: []\naux: {}\n---\n"
+    (folder / "topics" / "2025-01-15_14-30-00_abc123.md").write_text(
+        head + "# Melanie and Caroline\n\n- <seq=1785398399,time=empty,source=AI> They are friends.\n\n## Hobbies\n"
+        "- <seq=1785398400,time=empty,source=AI> Melanie paints at the lake.\n\n## Support\n"
+        "- <seq=1785398402-1785398403,time=8 May 2023,source=AI> Caroline went to a support group.\n"
+    )
+    (folder / "CURRENT_1.md").write_text("- <seq=1785398500,time=2023-06-01,source=user> Terna has berth 12.\n")
+    (folder / "rewrite" / "REWRITE_CURRENT_1.md").write_text("- <seq=1785398500,time=empty,source=AI> A draft.\n")
+    library.write("My own note that waits.")
+    done = library.import_(tmp_path / "data")
+    assert (done.added, done.skipped, done.exit_code) == (4, {"draft": 1}, 0)
+    page = library.read("melanie-and-caroline")
+    shown = [line.split("> ", 1)[-1] for line in page.lines if line.startswith(("#", "- <"))]
+    assert shown == [
+        "# Melanie and Caroline", "They are friends.", "## Hobbies", "Melanie paints at the lake.", "## Support",
+        "Caroline went to a support group.",
+    ]  # fmt: skip
+    assert texts(library) == ["My own note that waits.", "Terna has berth 12."]
+    assert library.import_(tmp_path / "data").known == 4
+    assert not library.check()
+
+
 def test_a_zip_is_read_as_it_is_and_says_what_it_leaves(
     library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -471,6 +498,21 @@ def test_threads_may_import_into_one_library(library: Library, tmp_path: Path) -
 def test_a_file_is_opened_anew_for_each_reading(tmp_path: Path) -> None:
     source: Input = file_input(saved(tmp_path, b"abc"), "x", "x")
     assert source.head() == source.head() == b"abc"
+
+
+def test_what_comes_in_may_be_sorted_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "PORTION", 4)
+    rows = [conversation(f"c{at}", f"Terna has berth {at}.", "Oma Hilde turns ninety.") for at in range(5)]
+    path = saved(tmp_path, dumped(rows))
+    assert main(["-L", str(tmp_path / "memory"), "import", str(path), "--flush"]) == 0
+    assert "10 entries sorted into" in capsys.readouterr().out
+    library = Library.open(tmp_path / "memory")
+    assert texts(library) == []
+    assert library.status().buffered == 0
+    assert library.import_(path, flush=True).known == 10
+    assert not library.check()
 
 
 # Facts
