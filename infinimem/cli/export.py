@@ -11,7 +11,7 @@ from infinimem.cli.filters import Namespace, Since, Until, Where, filter_of, top
 from infinimem.cli.progress import progress
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import count, shown
-from infinimem.cli.talk import emit, flush, say
+from infinimem.cli.talk import close_quietly, emit, say
 from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def export(
         with progress() as show:
             done = library.export(format, out or None, filter=filter, history=history, progress=show)
     except BrokenPipeError:
-        flush(None)
+        close_quietly()
         return 0
     if wants_json(ctx):
         emit(export_values(done))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, StorageFailed
 from infinimem.exchange.export.json_lines import export_records, record_line
 from infinimem.exchange.export.place import new_file, refuse_inside
 from infinimem.exchange.export.source import choose, read_source
@@ -99,13 +99,28 @@ def write_lines(out: Path | None, lines: Iterable[bytes]) -> int:
     """Write the pieces as they come, and give their size."""
     size = 0
     if out is None:
-        for line in lines:
-            sys.stdout.buffer.write(line)
-            size += len(line)
-        sys.stdout.buffer.flush()
-        return size
+        return write_to_output(lines)
     with new_file(out) as file:
         for line in lines:
             file.write(line)
             size += len(line)
+    return size
+
+
+def write_to_output(lines: Iterable[bytes]) -> int:
+    """Write the pieces to standard output; a stream of texts, such as a notebook's, gets texts."""
+    size = 0
+    stream = getattr(sys.stdout, "buffer", None)
+    try:
+        for line in lines:
+            if stream is None:
+                sys.stdout.write(line.decode("utf-8"))
+            else:
+                stream.write(line)
+            size += len(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageFailed(f"standard output cannot be written: {error.strerror}; the library is as it was") from error
     return size

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,16 +11,21 @@ from pathlib import Path
 from infinimem.consolidate.commit import extract
 from infinimem.errors import BadInput, StorageFailed, Unreadable
 from infinimem.exchange.export.pieces import as_document
-from infinimem.model import Document, Entry, Filter, Problem, Span, Unit
+from infinimem.model import Document, Entry, Filter, Problem, Span, Unit, path_of
 from infinimem.plan.desk import set_headers
 from infinimem.search.records import allows
 from infinimem.store.buffer import hold, next_seq, seqs_in
-from infinimem.store.files import read_bytes
+from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, LOG, SETTINGS
 from infinimem.store.read import folder_problems, list_files
 from infinimem.text.document import body_tokens, edit, entry_lines, events, prose_units
 from infinimem.text.header import render_scalar
-from infinimem.text.lines import is_blank
+from infinimem.text.lines import ending_of, is_blank
+from infinimem.text.signature import parse_seqs
+
+WORD = re.compile(r"\w+")
+UNNAMED = "Notes"
+"""What is called so when its name would say too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +138,8 @@ def choose(source: Source, filter: Filter) -> Chosen:
 
     A seq goes out if its fields pass: those it was written with, and over them those of the line that stands for it
     now. A joined line goes out only with all of its seqs. What is no entry has no fields, so it passes where the
-    filter asks for none. A page of which something stays behind gets a summary of the rest.
+    filter asks for none. A page of which something stays behind gets a summary of the rest, and neither its name nor
+    its headings say a word that only stood in what stays behind.
     """
     if filter.as_of or filter.known_at:
         raise BadInput(
@@ -143,6 +150,8 @@ def choose(source: Source, filter: Filter) -> Chosen:
         return Chosen(source, tuple(documents))
     lines = [(document, entry) for document in documents for entry in document.entries]
     withheld = withheld_seqs(lines, filter)
+    if filter.topic:
+        withheld |= behind_others(documents, withheld)
     kept = [only_allowed(document, withheld, filter) for document in documents]
     shown = tuple(document for document in kept if document.path != SETTINGS and any(document.lines))
     return Chosen(source, shown, withheld)
@@ -170,6 +179,32 @@ def withheld_seqs(lines: Sequence[tuple[Document, Entry]], filter: Filter) -> fr
     return frozenset(held | {seq for _, entry in lines if not held.isdisjoint(entry.seqs) for seq in entry.seqs})
 
 
+def behind_others(documents: Sequence[Document], withheld: frozenset[int]) -> frozenset[int]:
+    """The retired seqs that nothing which goes out has replaced, by whatever steps."""
+    shown = {
+        seq
+        for document in documents
+        if not document.path.startswith("evidence/")
+        for entry in document.entries
+        for seq in entry.seqs
+    } - withheld
+    followers: dict[int, list[int]] = {}
+    retired: set[int] = set()
+    for document in documents:
+        for event in events(document.lines) if document.path.startswith("evidence/") else ():
+            for seq in event.seqs if event.kind == "retire" else ():
+                retired.add(seq)
+                for by in parse_seqs(event.get("by")):
+                    followers.setdefault(by, []).append(seq)
+    open_, reached = list(shown), set(shown)
+    while open_:
+        for seq in followers.get(open_.pop(), ()):
+            if seq not in reached:
+                reached.add(seq)
+                open_.append(seq)
+    return frozenset(retired - reached)
+
+
 def passes(filter: Filter, fields: Mapping[str, str], path: str, seqs: tuple[int, ...] = ()) -> bool:
     """Whether something with these fields may go out; `path` is where it stands, "" for what is retired."""
     unit = Unit(path or "evidence/", 1, 1, "", seqs, (), tuple(fields.items()))
@@ -194,7 +229,36 @@ def only_allowed(document: Document, withheld: frozenset[int], filter: Filter) -
     if not entries and (document.path.startswith("topics/") or document.path == BUFFER):
         return replace(document, lines=(), entries=())
     shorter = without_empty_headings(edit(document, [(span, ()) for span in gone]))
-    return with_own_summary(shorter) if document.path.startswith("topics/") else shorter
+    if not document.path.startswith("topics/"):
+        return shorter
+    hidden = words_of(entry for entry in document.entries if not withheld.isdisjoint(entry.seqs))
+    return with_own_summary(without_words(shorter, hidden - words_of(shorter.entries)))
+
+
+def words_of(entries: Iterable[Entry]) -> set[str]:
+    """Every word that entries say, in their fields too."""
+    texts = (text for entry in entries for text in (entry.text, *(value for _, value in entry.signature.fields)))
+    return {word for text in texts for word in WORD.findall(text.casefold())}
+
+
+def without_words(document: Document, hidden: set[str]) -> Document:
+    """The document with none of some words in its name and headings."""
+
+    def says_hidden(name: str) -> bool:
+        return not hidden.isdisjoint(WORD.findall(name.casefold()))
+
+    ending = ending_of(document.lines)
+    edits: list[tuple[Span, Sequence[str]]] = []
+    for block in document.blocks:
+        if block.level and says_hidden(block.headings[-1]):
+            kept = " ".join(word for word in block.headings[-1].split() if not says_hidden(word)).strip(" ,;:")
+            line = f"{'#' * block.level} {kept or UNNAMED}{ending}"
+            edits.append((Span(block.span.start, block.span.start + 1), [line]))
+    document = edit(document, edits)
+    if not says_hidden(document.id):
+        return document
+    name = f"{UNNAMED.lower()}-{digest_of(document.id.encode('utf-8', 'surrogateescape'))[:8]}"
+    return replace(document, path=path_of(name), entries=tuple(replace(one, topic=name) for one in document.entries))
 
 
 def without_empty_headings(document: Document) -> Document:
@@ -216,6 +280,8 @@ def with_own_summary(document: Document) -> Document:
     keys = {"summary": render_scalar(extract(document))} if "summary" in fields else {}
     keys |= {"token_count": str(body_tokens(document))} if "token_count" in fields else {}
     keys |= {"update_log": "[]"} if "update_log" in fields else {}
+    keys |= {"aux": "{}"} if "aux" in fields else {}
+    keys |= {"id": render_scalar(document.id)} if "id" in fields else {}
     try:
         return set_headers(document, keys)
     except Unreadable:  # rather no front matter than one that says too much
