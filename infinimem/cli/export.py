@@ -43,7 +43,8 @@ def export(
     """Write the library as JSON lines that restore it (jsonl), one document to read (md) or a site (html).
 
     `infinimem init DIR --from FILE.jsonl` loads JSON lines: into an empty library byte for byte, into another as new
-    entries, once. Only an earlier export is ever overwritten. The exit code is 5 when a file could not be read.
+    entries, once. What the setting `access` denies to `export` never goes out. Only an earlier export is ever
+    overwritten. The exit code is 5 when a file could not be read.
     """
     if wants_json(ctx) and not out:
         raise BadInput("--json prints what was done; say with --out where the export goes")
@@ -73,7 +74,7 @@ def say_what(done: Exported) -> None:
     """What was done, in a line, and what was not."""
     for problem in done.left_out:
         say(shown(f"left out {problem}"))
-    kept = f"; the filter held {count(done.withheld, 'entry', 'entries')} back" if done.withheld else ""
+    kept = f"; held back: {count(done.withheld, 'entry', 'entries')}" if done.withheld else ""
     if done.out:
         door = f"; open {shown(done.out)}/index.html" if done.format == "html" else ""
         say(f"exported {count(done.entries, 'entry', 'entries')} to {shown(done.out)}{door}{kept}")

@@ -357,6 +357,53 @@ def test_one_topic_goes_out_with_what_it_replaced_and_nothing_else(tmp_path: Pat
     assert done.withheld == 3
 
 
+def test_what_the_access_rules_deny_never_goes_out(tmp_path: Path) -> None:
+    library = opened(tmp_path / "first")
+    (library.root / "infinimem.yaml").write_text("format: 1\naccess: {export: {deny: {sensitivity: 'priv*'}}}\n")
+    library.write([{"text": "The PIN is 4711.", "sensitivity": "private"}, "Oma likes herring."])
+    library.flush()
+    page = library.root / "topics" / "diary.md"
+    page.write_text("---\nid: diary\ntoken_count: 3\n---\n# Diary\n\nProse of mine.\n")
+    for format in ("jsonl", "md", "html"):
+        done = library.export(format, tmp_path / format)
+        assert (done.entries, done.withheld) == (1, 1)
+    written = {**visible_files(tmp_path / "html"), **{one: (tmp_path / one).read_bytes() for one in ("jsonl", "md")}}
+    assert not any(b"4711" in content or b"PIN" in content for content in written.values())
+    assert b"Prose of mine." in written["jsonl"]
+    assert records_in(tmp_path / "jsonl")[0]["partial"] is True
+
+
+def test_what_was_forgotten_here_does_not_come_back_with_an_older_export(tmp_path: Path) -> None:
+    library = opened(tmp_path / "first")
+    library.write(["The PIN is 4711.", "Oma likes herring."])
+    library.flush()
+    library.export("jsonl", tmp_path / "old.jsonl")
+    library.forget([1])
+    came = library.load_export(tmp_path / "old.jsonl")
+    assert (came.seqs, came.known, len(came.notes)) == ((), 1, 1)
+    assert not any(b"4711" in content for content in visible_files(library.root).values())
+    library.export("html", tmp_path / "site")
+    library.export("jsonl", tmp_path / "new.jsonl")
+    other = opened(tmp_path / "other")
+    other.write("mine")
+    other.load_export(tmp_path / "new.jsonl")
+    assert_conserved(other.root, {1, 2})
+
+
+def test_a_signature_that_a_formatter_wrapped_is_added_whole(tmp_path: Path) -> None:
+    library = opened(tmp_path / "first")
+    library.write({"text": "Oma likes herring\nand rye bread.", "label": "a long label, with words"}, source="Ines")
+    library.flush()
+    [page] = (library.root / "topics").glob("*.md")
+    page.write_text(page.read_text().replace(", label=", ",\n  label="))
+    library.export("jsonl", tmp_path / "out.jsonl")
+    other = opened(tmp_path / "other")
+    other.write("mine")
+    other.load_export(tmp_path / "out.jsonl")
+    assert other.trace(2).here.text == "Oma likes herring\nand rye bread."
+    assert other.trace(2).here.get("label") == "a long label, with words"
+
+
 # Hostile exports
 
 

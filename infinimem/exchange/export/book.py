@@ -144,6 +144,7 @@ def read_past(evidence: Sequence[Document], shown: set[int], buffer: Document) -
     """What the evidence files say."""
     words: dict[int, list[Entry]] = {}
     fates: dict[int, Event] = {}
+    forgotten: set[int] = set()
     for document in evidence:
         for entry in document.entries:
             if len(entry.seqs) == 1:
@@ -152,9 +153,11 @@ def read_past(evidence: Sequence[Document], shown: set[int], buffer: Document) -
             for seq in event.seqs:
                 if event.kind == "retire":
                     fates[seq] = event
-                elif event.kind in ("unflush", "restore", "forget"):
+                elif event.kind in ("unflush", "restore"):
                     fates.pop(seq, None)
-    fates = {seq: event for seq, event in fates.items() if seq not in shown and seq in words}
+                elif event.kind == "forget":
+                    forgotten.add(seq)
+    fates = {seq: event for seq, event in fates.items() if seq in words and seq not in shown | forgotten}
     followers: dict[int, list[int]] = {}
     for seq, event in fates.items():
         for by in parse_seqs(event.get("by"))[:1]:

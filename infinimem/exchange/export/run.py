@@ -15,6 +15,7 @@ from infinimem.exchange.export.source import choose, read_source
 from infinimem.model import Filter, Problem
 
 if TYPE_CHECKING:
+    from infinimem.config import Access
     from infinimem.exchange.export.book import Book
 
 FORMATS = ("jsonl", "md", "html")
@@ -23,7 +24,10 @@ ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote. `withheld` counts the entries that the filter kept back, `left_out` names unread files."""
+    """What an export wrote.
+
+    `withheld` counts the entries that the filter and the access rules kept back; `left_out` names files not read.
+    """
 
     format: str
     out: str
@@ -39,6 +43,7 @@ def export(
     format: str,
     out: Path | None,
     filter: Filter,
+    access: Access,
     *,
     history: bool = False,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
@@ -51,7 +56,7 @@ def export(
     if out is not None:
         refuse_inside(root, out)
     source = read_source(root)
-    chosen = choose(source, filter)
+    chosen = choose(source, filter, access)
     if format == "jsonl":
         size = write_lines(out, (record_line(record) for record in export_records(chosen)))
     else:
