@@ -568,18 +568,18 @@ class Library:
         """Write the library, or what a filter lets out, as `jsonl` (restores it), `md` (to read) or `html` (a site).
 
         Without a format the name of `out` says it; without `out` it goes to standard output. `history` also shows
-        in `md` what was replaced. Only an earlier export is ever overwritten. What the setting `access` keeps from
-        an export is not in it. Raises `BadInput`, `StorageFailed`.
+        in `md` what was replaced. What the access rules deny to `export` never goes out, and only an earlier export is
+        ever overwritten. Raises `BadInput`, `StorageFailed`.
         """
         from infinimem.exchange.export.run import export, format_for
 
         self.owner_only("export")
         place = None if out is None else Path(out).expanduser()
-        reader = Library(self.root, self.clock, audience="export")
         if filter.topic:
-            filter = replace(filter, topic=reader._require(filter.topic))
+            filter = replace(filter, topic=self._require(filter.topic))
+        access = self.settings.access("export")
         form = format or format_for(place)
-        return export(self.root, form, place, filter, history=history, progress=progress, shown=reader.place())
+        return export(self.root, form, place, filter, access, history=history, progress=progress)
 
     def load_export(self, path: str | Path) -> Loaded:
         """Load what `export` wrote as JSON lines: restored where this library is empty, else added with new seqs.

@@ -11,7 +11,7 @@ from infinimem.cli.filters import Namespace, Since, Until, Where, filter_of, top
 from infinimem.cli.progress import progress
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import count, shown
-from infinimem.cli.talk import emit, flush, say
+from infinimem.cli.talk import close_quietly, emit, say
 from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def export(
     """Write the library as JSON lines that restore it (jsonl), one document to read (md) or a site (html).
 
     `infinimem init DIR --from FILE.jsonl` loads JSON lines: into an empty library byte for byte, into another as new
-    entries, once. Only an earlier export is ever overwritten. The exit code is 5 when a file could not be read.
+    entries, once. What the setting `access` denies to `export` never goes out. Only an earlier export is ever
+    overwritten. The exit code is 5 when a file could not be read.
     """
     if wants_json(ctx) and not out:
         raise BadInput("--json prints what was done; say with --out where the export goes")
@@ -53,7 +54,7 @@ def export(
         with progress() as show:
             done = library.export(format, out or None, filter=filter, history=history, progress=show)
     except BrokenPipeError:
-        flush(None)
+        close_quietly()
         return 0
     if wants_json(ctx):
         emit(export_values(done))
@@ -73,7 +74,7 @@ def say_what(done: Exported) -> None:
     """What was done, in a line, and what was not."""
     for problem in done.left_out:
         say(shown(f"left out {problem}"))
-    kept = f"; the filter held {count(done.withheld, 'entry', 'entries')} back" if done.withheld else ""
+    kept = f"; held back: {count(done.withheld, 'entry', 'entries')}" if done.withheld else ""
     if done.out:
         door = f"; open {shown(done.out)}/index.html" if done.format == "html" else ""
         say(f"exported {count(done.entries, 'entry', 'entries')} to {shown(done.out)}{door}{kept}")

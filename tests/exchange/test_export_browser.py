@@ -69,7 +69,7 @@ class Looked:
         """Type words into the search; the beginnings of what is found."""
         self.page.locator("#query").fill(words)
         self.page.wait_for_function("!document.getElementById('told').textContent.startsWith('Reading')")
-        return list(self.page.locator("#found li .text").all_inner_texts())
+        return list(self.page.locator("#found li:not(.topic) .text").all_inner_texts())
 
     def __enter__(self) -> Looked:
         return self
@@ -161,6 +161,9 @@ def test_words_are_found_whatever_their_script_case_accents_and_endings(browser:
         assert looked.search("cafe closing six")[0].startswith("The café closes at six")
         assert looked.search("مرحبا")[0].startswith("مرحبا")
         assert looked.search("#13")[0].startswith("| item | price |")
+        looked.search("plain")
+        assert looked.page.locator("#told").inner_text() == "1 topic, 4 entries"
+        assert looked.page.locator("#found a").first.get_attribute("href").endswith("topics/plain.html")
         assert looked.search("xylophone") == []
         assert looked.page.locator("#told").inner_text() == "No entry has these words."
 

@@ -74,6 +74,8 @@ def test_what_would_run_is_text(text: str) -> None:
         ("[a]: https://x.example\n", '<p>[a]: <a href="https://x.example" rel="noreferrer noopener nofollow">'
          "https://x.example</a></p>\n"),
         ("> " * 200 + "deep", '<p class="as-written">' + "&gt; " * 200 + "deep</p>"),
+        ("| |b|\n|-|-:|\n|1|2|", '<table>\n<thead>\n<tr>\n<td></td>\n<th class="right">b</th>\n</tr>\n</thead>\n<tbody>'
+         '\n<tr>\n<td>1</td>\n<td class="right">2</td>\n</tr>\n</tbody>\n</table>\n'),
         ("|a|b|\n|-|-:|\n|1|2|3 more|", '<p class="as-written">|a|b|\n|-|-:|\n|1|2|3 more|</p>'),
     ],
 )  # fmt: skip

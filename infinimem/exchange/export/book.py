@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -123,7 +124,7 @@ def book_of(chosen: Chosen, name: str) -> Book:
     buffer = next((document for document in chosen.documents if document.path == BUFFER), Document(BUFFER, ()))
     shown = {seq for page in (*pages, buffer) for entry in page.entries for seq in entry.seqs}
     past = read_past([one for one in chosen.documents if one.path.startswith("evidence/")], shown, buffer)
-    chapters = sorted((chapter_of(page, past) for page in pages), key=lambda one: (one.title.casefold(), one.topic))
+    chapters = sorted((chapter_of(page, past) for page in pages), key=lambda one: (in_order(one.title), one.topic))
     waiting = replace(chapter_of(buffer, past), title="Waiting to be sorted", summary="")
     told = {
         seq for chapter in (*chapters, waiting) for leaf in chapter.leaves for old in leaf.past() for seq in old.seqs
@@ -133,10 +134,17 @@ def book_of(chosen: Chosen, name: str) -> Book:
     return Book(name, tuple(chapters), waiting, gone)
 
 
+def in_order(title: str) -> list[tuple[bool, int, str]]:
+    """What titles are sorted by: words without case, and numbers by their size."""
+    pieces = [piece for piece in re.split(r"([0-9]{1,15})", title.casefold()) if piece]
+    return [(False, int(piece), "") if piece.isascii() and piece.isdigit() else (True, 0, piece) for piece in pieces]
+
+
 def read_past(evidence: Sequence[Document], shown: set[int], buffer: Document) -> Past:
     """What the evidence files say."""
     words: dict[int, list[Entry]] = {}
     fates: dict[int, Event] = {}
+    forgotten: set[int] = set()
     for document in evidence:
         for entry in document.entries:
             if len(entry.seqs) == 1:
@@ -145,9 +153,11 @@ def read_past(evidence: Sequence[Document], shown: set[int], buffer: Document) -
             for seq in event.seqs:
                 if event.kind == "retire":
                     fates[seq] = event
-                elif event.kind in ("unflush", "restore", "forget"):
+                elif event.kind in ("unflush", "restore"):
                     fates.pop(seq, None)
-    fates = {seq: event for seq, event in fates.items() if seq not in shown and seq in words}
+                elif event.kind == "forget":
+                    forgotten.add(seq)
+    fates = {seq: event for seq, event in fates.items() if seq in words and seq not in shown | forgotten}
     followers: dict[int, list[int]] = {}
     for seq, event in fates.items():
         for by in parse_seqs(event.get("by"))[:1]:

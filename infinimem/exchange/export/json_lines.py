@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from infinimem import __version__
@@ -101,6 +101,9 @@ def read_package(path: Path) -> Package:
     if not ended:
         raise wrong(f"{path}:{number}", "the export ends here without its last record, so it is not whole")
     put_together(pieces, files)
+    folders = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    for name in folders.intersection(files):
+        raise wrong(str(path), f"{name} is a document and a folder")
     return Package(str(path), head["high"], head["partial"], files)
 
 

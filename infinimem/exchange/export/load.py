@@ -7,6 +7,7 @@ same library, adds only what is new.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -74,6 +75,13 @@ def is_empty(root: Path, note: int) -> bool:
     return not others and (read_bytes(root / BUFFER) or b"") in (b"", BUFFER_HEAD) and next_seq(root, note) == 1
 
 
+def check_folders(root: Path, paths: Iterable[str]) -> None:
+    """Raise `BadInput` where a file stands in the place of a folder that is needed: found late, it would be stuck."""
+    for parent in {parent for path in paths for parent in (root / path).parents if parent != root}:
+        if parent.is_relative_to(root) and parent.exists() and not parent.is_dir():
+            raise BadInput(f"{parent} is a file where a folder is needed; move it away. Nothing was loaded")
+
+
 def restore(root: Path, package: Package, note: int) -> Loaded:
     """The exported library, byte for byte. Settings that stand here already stay."""
     changes: list[Change] = []
@@ -83,6 +91,7 @@ def restore(root: Path, package: Package, note: int) -> Loaded:
             continue
         if old != content:
             changes.append(Change(path, "" if old is None else digest_of(old), content))
+    check_folders(root, package.files)
     transaction.commit(root, changes, [])
     documents = [as_document(path, content) for path, content in package.files.items()]
     waiting = [entry for document in documents if document.path in (BUFFER, LOG) for entry in document.entries]
@@ -107,6 +116,7 @@ def add(root: Path, package: Package, note: int, now: str) -> Loaded:
         Change(path, digest_of(files[path]) if path in paths else "", content)
         for path, content in merge.contents.items()
     ]
+    check_folders(root, merge.contents)
     high = event_line("flush", now, high=str(merge.following - 1))
     transaction.commit(root, changes, [append_to_evidence(root, now, [*merge.evidence, high])])
     write_log(root, "".join(merge.logged).encode("utf-8", "surrogateescape"))

@@ -55,6 +55,7 @@ def reader() -> MarkdownIt:
     made.validateLink = is_safe  # type: ignore[method-assign]
     made.normalizeLink = str  # type: ignore[method-assign,assignment]
     made.core.ruler.push("bare_links", link_bare)
+    made.core.ruler.push("empty_headers", plain_headers)
     made.add_render_rule("link_open", open_link)
     made.add_render_rule("list_item_open", open_item)
     for name in ("th_open", "td_open"):
@@ -78,6 +79,13 @@ def link_bare(state: Any) -> None:
             depth += token.nesting if token.type in ("link_open", "link_close") else 0
             children += split_at_links(token) if token.type == "text" and not depth else [token]
         block.children = children
+
+
+def plain_headers(state: Any) -> None:
+    """A cell of a table's head that says nothing heads nothing: a reader of the screen is told so."""
+    for at, token in enumerate(state.tokens):
+        if token.type == "th_open" and not state.tokens[at + 1].content.strip():
+            token.tag = state.tokens[at + 2].tag = "td"
 
 
 def split_at_links(token: Token) -> list[Token]:

@@ -144,13 +144,20 @@ def digest(fields: Sequence[tuple[str, str]], text: str) -> str:
 def number_entries(work: Work) -> None:
     """Give each exported seq its own here: the one that it has already, or the next, in the old order."""
     known = {origin_of(seq, entry): seq for seq, entry in first_words(work.ours).items()}
+    forgotten = {seq: event for event in all_events(work.ours) if event.kind == "forget" for seq in event.seqs}
+    stay = 0
     for seq in sorted(work.first):
-        origin = work.origins[seq] = origin_of(seq, work.first[seq])
+        entry = work.first[seq]
+        origin = work.origins[seq] = origin_of(seq, entry)
         if origin in known:
             work.mapping[seq] = known[origin]
+        elif entry.observed and seq in forgotten and forgotten[seq].get("observed") == entry.observed:
+            stay += 1
         else:
             work.mapping[seq] = take_seq(work)
             work.new.add(seq)
+    if stay:
+        work.notes.append(f"{stay} of its entries were forgotten here and stay so")
 
 
 def take_seq(work: Work) -> int:
@@ -223,7 +230,8 @@ def home_of(work: Work, document: Document) -> str:
     """The page of ours where most entries of an exported page stand already; "" when none does."""
     if document.is_guest:
         return ""
-    known = {work.mapping[seq] for entry in document.entries for seq in entry.seqs if seq not in work.new}
+    seqs = {seq for entry in document.entries for seq in entry.seqs} - work.new
+    known = {work.mapping[seq] for seq in seqs if seq in work.mapping}
     homes: Counter[str] = Counter()
     for ours in work.ours.values() if known else ():
         if ours.path.startswith("topics/") and not ours.is_guest and not ours.blocking:
@@ -278,10 +286,7 @@ def new_page(work: Work, document: Document, topic: str) -> Document:
     for entry in document.entries:
         lines: list[str] = []
         if work.new.issuperset(entry.seqs):
-            lines = [
-                signed_line(work, document, entry, ending),
-                *document.lines[entry.span.start + 1 : entry.span.stop],
-            ]
+            lines = signed_lines(work, document, entry, ending)
         elif not work.new.isdisjoint(entry.seqs):
             parts = fresh_entries(work, entry)
             lines = [line for part in parts for line in entry_lines(part.signature, part.text, ending)]
@@ -298,14 +303,16 @@ def new_page(work: Work, document: Document, topic: str) -> Document:
     return page if len(page.entries) == len(document.entries) else with_true_summary(page)
 
 
-def signed_line(work: Work, document: Document, entry: Entry, ending: str) -> str:
-    """The first line of an entry with our signature in the place of its own, nothing else changed."""
+def signed_lines(work: Work, document: Document, entry: Entry, ending: str) -> list[str]:
+    """The lines of an entry with our signature in the place of its own, nothing else changed."""
     line = document.lines[entry.span.start]
+    signature = rewritten(work, entry.signature)
     item = ITEM.match(line)
     parsed = parse_signature(strip_ending(line[item.end() :], ending)) if item else None
-    if item is None or parsed is None:  # after a byte order mark
-        return entry_lines(rewritten(work, entry.signature), entry.text.split("\n", 1)[0], ending)[0]
-    return line[: item.end()] + render_signature(rewritten(work, entry.signature)) + line[item.end() + parsed[1] :]
+    if item is None or parsed is None:  # wrapped over lines, or after a byte order mark
+        return list(entry_lines(signature, entry.text, ending))
+    first = line[: item.end()] + render_signature(signature) + line[item.end() + parsed[1] :]
+    return [first, *document.lines[entry.span.start + 1 : entry.span.stop]]
 
 
 def extend_page(work: Work, path: str, entries: Sequence[Entry]) -> None:

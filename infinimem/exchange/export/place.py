@@ -36,8 +36,11 @@ def new_file(out: Path) -> Iterator[BinaryIO]:
 
     Raises `BadInput` where something else is there already, `StorageFailed` where the disk refuses.
     """
+    out = out.resolve()
     if out.is_dir():
         raise BadInput(f"{out} is a folder; name a file")
+    if out.exists() and not out.is_file():
+        raise BadInput(f"{out} is no ordinary file; for standard output leave --out away")
     if out.exists() and out.stat().st_size and not is_earlier(out):
         raise BadInput(f"{out} is there already and is no export; choose another name, or remove it")
     beside = out.with_name(f"{out.name}.{os.getpid()}.tmp")

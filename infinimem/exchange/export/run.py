@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, StorageFailed
 from infinimem.exchange.export.json_lines import export_records, record_line
 from infinimem.exchange.export.place import new_file, refuse_inside
 from infinimem.exchange.export.source import choose, read_source
 from infinimem.model import Filter, Problem
 
 if TYPE_CHECKING:
+    from infinimem.config import Access
     from infinimem.exchange.export.book import Book
 
 FORMATS = ("jsonl", "md", "html")
@@ -23,7 +24,10 @@ ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote. `withheld` counts the entries that the filter kept back, `left_out` names unread files."""
+    """What an export wrote.
+
+    `withheld` counts the entries that the filter and the access rules kept back; `left_out` names files not read.
+    """
 
     format: str
     out: str
@@ -39,20 +43,20 @@ def export(
     format: str,
     out: Path | None,
     filter: Filter,
+    access: Access,
     *,
     history: bool = False,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
-    shown: Path | None = None,
 ) -> Exported:
-    """Write a library to `out`, or to standard output, as `Library.export` promises; `shown` is what is read of it."""
+    """Write a library to `out`, or to standard output, as `Library.export` promises."""
     if format not in FORMATS:
         raise BadInput(f"there is no format {format!r}; use {', '.join(FORMATS)}")
     if out is None and format == "html":
         raise BadInput("a site is a folder; name one: --out DIR")
     if out is not None:
         refuse_inside(root, out)
-    source = read_source(shown or root)
-    chosen = choose(source, filter)
+    source = read_source(root)
+    chosen = choose(source, filter, access)
     if format == "jsonl":
         size = write_lines(out, (record_line(record) for record in export_records(chosen)))
     else:
@@ -100,13 +104,28 @@ def write_lines(out: Path | None, lines: Iterable[bytes]) -> int:
     """Write the pieces as they come, and give their size."""
     size = 0
     if out is None:
-        for line in lines:
-            sys.stdout.buffer.write(line)
-            size += len(line)
-        sys.stdout.buffer.flush()
-        return size
+        return write_to_output(lines)
     with new_file(out) as file:
         for line in lines:
             file.write(line)
             size += len(line)
+    return size
+
+
+def write_to_output(lines: Iterable[bytes]) -> int:
+    """Write the pieces to standard output; a stream of texts, such as a notebook's, gets texts."""
+    size = 0
+    stream = getattr(sys.stdout, "buffer", None)
+    try:
+        for line in lines:
+            if stream is None:
+                sys.stdout.write(line.decode("utf-8"))
+            else:
+                stream.write(line)
+            size += len(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageFailed(f"standard output cannot be written: {error.strerror}; the library is as it was") from error
     return size

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from infinimem.config import Access
 from infinimem.consolidate.commit import extract
 from infinimem.errors import BadInput, StorageFailed, Unreadable
 from infinimem.exchange.export.pieces import as_document
-from infinimem.model import Document, Entry, Filter, Problem, Span, Unit
+from infinimem.model import Document, Entry, Filter, Problem, Span, Unit, path_of
 from infinimem.plan.desk import set_headers
 from infinimem.search.records import allows
 from infinimem.store.buffer import hold, next_seq, seqs_in
-from infinimem.store.files import read_bytes
+from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, LOG, SETTINGS
 from infinimem.store.read import folder_problems, list_files
-from infinimem.text.document import body_tokens, edit, entry_lines, events, prose_units
+from infinimem.text.document import (
+    EVENT_ITEM,
+    Event,
+    body_tokens,
+    edit,
+    entry_lines,
+    events,
+    prose_units,
+    whole_head,
+)
 from infinimem.text.header import render_scalar
-from infinimem.text.lines import is_blank
+from infinimem.text.lines import ending_of, is_blank
+from infinimem.text.signature import parse_seqs
+
+WORD = re.compile(r"\w+")
+UNNAMED = "Notes"
+"""What is called so when its name would say too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +143,47 @@ class Chosen:
         return not self.withheld and len(self.documents) == len(self.source.files)
 
 
-def choose(source: Source, filter: Filter) -> Chosen:
-    """The documents as a filter lets them out. **The one place where it is decided what an export may hold.**
+def choose(source: Source, filter: Filter, access: Access = Access()) -> Chosen:
+    """The documents as a filter and access rules let them out. **The one place that decides what an export may hold.**
 
     A seq goes out if its fields pass: those it was written with, and over them those of the line that stands for it
     now. A joined line goes out only with all of its seqs. What is no entry has no fields, so it passes where the
-    filter asks for none. A page of which something stays behind gets a summary of the rest.
+    filter asks for none. A page of which something stays behind gets a summary of the rest, and neither its name nor
+    its headings say a word that only stood in what stays behind.
     """
     if filter.as_of or filter.known_at:
         raise BadInput(
             "an export holds what the library holds now; for what held at a date, use: infinimem search --as-of"
         )
     documents = list(source.documents())
-    if replace(filter, retired=False) == Filter():
+    if replace(filter, retired=False) == Filter() and not access:
         return Chosen(source, tuple(documents))
     lines = [(document, entry) for document in documents for entry in document.entries]
-    withheld = withheld_seqs(lines, filter)
-    kept = [only_allowed(document, withheld, filter) for document in documents]
+    rules = Rules(filter, access)
+    withheld = withheld_seqs(lines, rules)
+    if filter.topic:
+        withheld |= behind_others(documents, withheld)
+    kept = [only_allowed(document, withheld, rules) for document in documents]
     shown = tuple(document for document in kept if document.path != SETTINGS and any(document.lines))
     return Chosen(source, shown, withheld)
 
 
-def withheld_seqs(lines: Sequence[tuple[Document, Entry]], filter: Filter) -> frozenset[int]:
-    """The seqs that a filter holds back."""
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What was asked for, and what the settings never let out."""
+
+    filter: Filter
+    access: Access
+
+    def let_out(self, fields: Mapping[str, str], path: str, seqs: tuple[int, ...] = ()) -> bool:
+        """Whether something with these fields may go out; `path` is where it stands, "" for what is retired."""
+        unit = Unit(path or "evidence/", 1, 1, "", seqs, (), tuple(fields.items()))
+        wanted = replace(self.filter, retired=True, topic=self.filter.topic if path else "")
+        return self.access.permits(fields) and allows(wanted, unit)
+
+
+def withheld_seqs(lines: Sequence[tuple[Document, Entry]], rules: Rules) -> frozenset[int]:
+    """The seqs that the rules hold back."""
     written: dict[int, dict[str, str]] = {}
     places: dict[int, str] = {}
     now: dict[int, dict[str, str]] = {}
@@ -164,37 +198,92 @@ def withheld_seqs(lines: Sequence[tuple[Document, Entry]], filter: Filter) -> fr
     held = {
         seq
         for seq in {*written, *now}
-        if not passes(filter, {**written.get(seq, {}), **now.get(seq, {})}, places.get(seq, ""), (seq,))
+        if not rules.let_out({**written.get(seq, {}), **now.get(seq, {})}, places.get(seq, ""), (seq,))
     }
     # one that is held back takes the lines that were joined from it along
     return frozenset(held | {seq for _, entry in lines if not held.isdisjoint(entry.seqs) for seq in entry.seqs})
 
 
-def passes(filter: Filter, fields: Mapping[str, str], path: str, seqs: tuple[int, ...] = ()) -> bool:
-    """Whether something with these fields may go out; `path` is where it stands, "" for what is retired."""
-    unit = Unit(path or "evidence/", 1, 1, "", seqs, (), tuple(fields.items()))
-    wanted = replace(filter, retired=True, topic=filter.topic if path else "")
-    return allows(wanted, unit)
+def behind_others(documents: Sequence[Document], withheld: frozenset[int]) -> frozenset[int]:
+    """The retired seqs that nothing which goes out has replaced, by whatever steps."""
+    shown = {
+        seq
+        for document in documents
+        if not document.path.startswith("evidence/")
+        for entry in document.entries
+        for seq in entry.seqs
+    } - withheld
+    followers: dict[int, list[int]] = {}
+    retired: set[int] = set()
+    for document in documents:
+        for event in events(document.lines) if document.path.startswith("evidence/") else ():
+            for seq in event.seqs if event.kind == "retire" else ():
+                retired.add(seq)
+                for by in parse_seqs(event.get("by")):
+                    followers.setdefault(by, []).append(seq)
+    open_, reached = list(shown), set(shown)
+    while open_:
+        for seq in followers.get(open_.pop(), ()):
+            if seq not in reached:
+                reached.add(seq)
+                open_.append(seq)
+    return frozenset(retired - reached)
 
 
-def only_allowed(document: Document, withheld: frozenset[int], filter: Filter) -> Document:
+def only_allowed(document: Document, withheld: frozenset[int], rules: Rules) -> Document:
     """A document without what stays behind; one with no lines when nothing of it goes out."""
     gone = [entry.span for entry in document.entries if not withheld.isdisjoint(entry.seqs)]
     entries = len(document.entries) - len(gone)
-    if not passes(filter, {}, document.path):
+    if not rules.let_out({}, document.path):
         gone += [
-            Span(unit.line - 1, unit.stop) for unit in prose_units(document) if not unit.text.startswith("- <event=")
+            Span(unit.line - 1, unit.stop) for unit in prose_units(document) if EVENT_ITEM.match(unit.text) is None
         ]
     if document.path.startswith("evidence/"):
-        gone += [
-            Span(event.line - 1, event.line) for event in events(document.lines) if not withheld.isdisjoint(event.seqs)
-        ]
+        told = [event for event in events(document.lines) if not withheld.isdisjoint(event.seqs)]
+        gone += [event_span(document, event) for event in told]
     if not gone:
         return document
     if not entries and (document.path.startswith("topics/") or document.path == BUFFER):
         return replace(document, lines=(), entries=())
     shorter = without_empty_headings(edit(document, [(span, ()) for span in gone]))
-    return with_own_summary(shorter) if document.path.startswith("topics/") else shorter
+    if not document.path.startswith("topics/"):
+        return shorter
+    hidden = words_of(entry for entry in document.entries if not withheld.isdisjoint(entry.seqs))
+    return with_own_summary(without_words(shorter, hidden - words_of(shorter.entries)))
+
+
+def event_span(document: Document, event: Event) -> Span:
+    """The lines of an event; a formatter may have wrapped it."""
+    at = event.line - 1
+    item = EVENT_ITEM.match(document.lines[at])
+    rest = document.lines[at][item.end() :].rstrip("\r\n") if item is not None else ""
+    return Span(at, whole_head(document.lines, at, rest, "\n")[1] + 1)
+
+
+def words_of(entries: Iterable[Entry]) -> set[str]:
+    """Every word that entries say, in their fields too."""
+    texts = (text for entry in entries for text in (entry.text, *(value for _, value in entry.signature.fields)))
+    return {word for text in texts for word in WORD.findall(text.casefold())}
+
+
+def without_words(document: Document, hidden: set[str]) -> Document:
+    """The document with none of some words in its name and headings."""
+
+    def says_hidden(name: str) -> bool:
+        return not hidden.isdisjoint(WORD.findall(name.casefold()))
+
+    ending = ending_of(document.lines)
+    edits: list[tuple[Span, Sequence[str]]] = []
+    for block in document.blocks:
+        if block.level and says_hidden(block.headings[-1]):
+            kept = " ".join(word for word in block.headings[-1].split() if not says_hidden(word)).strip(" ,;:")
+            line = f"{'#' * block.level} {kept or UNNAMED}{ending}"
+            edits.append((Span(block.span.start, block.span.start + 1), [line]))
+    document = edit(document, edits)
+    if not says_hidden(document.id):
+        return document
+    name = f"{UNNAMED.lower()}-{digest_of(document.id.encode('utf-8', 'surrogateescape'))[:8]}"
+    return replace(document, path=path_of(name), entries=tuple(replace(one, topic=name) for one in document.entries))
 
 
 def without_empty_headings(document: Document) -> Document:
@@ -216,6 +305,8 @@ def with_own_summary(document: Document) -> Document:
     keys = {"summary": render_scalar(extract(document))} if "summary" in fields else {}
     keys |= {"token_count": str(body_tokens(document))} if "token_count" in fields else {}
     keys |= {"update_log": "[]"} if "update_log" in fields else {}
+    keys |= {"aux": "{}"} if "aux" in fields else {}
+    keys |= {"id": render_scalar(document.id)} if "id" in fields else {}
     try:
         return set_headers(document, keys)
     except Unreadable:  # rather no front matter than one that says too much

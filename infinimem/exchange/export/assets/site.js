@@ -26,8 +26,14 @@ function plainOf(text) {
 
 globalThis.infinimemEntries = ([pages, entries]) => {
   rows = entries.map(([seq, page, date, source, was, text]) => ({
-    seq, date, source, was, text, url: `${up}${pages[page][0]}#seq-${seq}`, title: pages[page][1], plain: null, about: null,
+    seq, date, source, was, text, url: `${up}${pages[page][0]}#seq-${seq}`, title: pages[page][1],
   }));
+  const titles = new Set();
+  for (const [url, title] of pages) {
+    if (!title || titles.has(title)) continue;
+    titles.add(title);
+    rows.push({ seq: 0, date: "", source: "", was: "", text: title, url: up + url, title: "" });
+  }
   search();
 };
 
@@ -61,7 +67,7 @@ function wordsIn(text) {
 const BEFORE = /[\p{L}\p{N}]/u;
 
 function worthOf(row, { word, pairs }) {
-  if (/^#?\d+$/.test(word) && String(row.seq) === word.replace("#", "")) return 6;
+  if (row.seq && /^#?\d+$/.test(word) && String(row.seq) === word.replace("#", "")) return 6;
   const at = row.plain.indexOf(word);
   if (at >= 0) return at === 0 || !BEFORE.test(row.plain[at - 1]) ? 4 : 2;
   if (row.about.includes(word)) return 1;
@@ -86,7 +92,7 @@ function find(words) {
       worth += one;
       missing += one === 0;
     }
-    if (worth) scored.push({ row, worth: worth - missing * 4 - (row.was ? 1 : 0), missing });
+    if (worth) scored.push({ row, worth: worth - missing * 4 - (row.was ? 1 : 0) + (row.seq ? 0 : 1), missing });
   }
   const whole = scored.filter((hit) => !hit.missing);
   const kept = whole.length ? whole : scored.filter((hit) => hit.missing <= words.length / 2);
@@ -106,9 +112,14 @@ function search() {
   hits = find(wanted);
   shown = 0;
   list.replaceChildren();
-  told.textContent = hits.length === 1 ? "1 entry" : `${hits.length.toLocaleString("en")} entries`;
-  if (!hits.length) told.textContent = "No entry has these words.";
+  const entries = hits.filter((row) => row.seq).length;
+  const counts = [counted(hits.length - entries, "topic", "topics"), counted(entries, "entry", "entries")];
+  told.textContent = counts.filter(Boolean).join(", ") || "No entry has these words.";
   showMore();
+}
+
+function counted(number, one, many) {
+  return number && `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
 function showMore() {
@@ -124,6 +135,7 @@ function itemOf(row) {
   const link = document.createElement("a");
   link.href = row.url;
   if (row.was) item.className = "was";
+  if (!row.seq) item.className = "topic";
   const text = document.createElement("span");
   text.className = "text";
   text.dir = "auto";
@@ -131,7 +143,8 @@ function itemOf(row) {
   const from = document.createElement("span");
   from.className = "from";
   const fate = row.was === "superseded" ? "replaced" : row.was === "duplicate" ? "said twice" : row.was;
-  from.textContent = [fate, row.date, row.source, row.title, `#${row.seq}`].filter(Boolean).join(" · ");
+  const about = row.seq ? [fate, row.date, row.source, row.title, `#${row.seq}`] : ["topic"];
+  from.textContent = about.filter(Boolean).join(" · ");
   link.append(text, from);
   item.append(link);
   return item;
