@@ -16,7 +16,7 @@ from infinimem.plan.desk import is_redirect
 from infinimem.search.index import FileState, Index, Parsed, ReadUnits, Tail
 from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
-from infinimem.store.files import make_folder
+from infinimem.store.files import PRIVATE_FOLDER
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import body_tokens, parse_piece, title_of, units
@@ -41,7 +41,7 @@ def fresh_index(root: Path, known: Index | None, language: str, progress: Progre
     index = known if known is not None and known.language == language else Index(root, language)
     reader = Reader(root)
     with suppress(OSError):  # a read-only library is indexed in memory
-        make_folder(root / STATE)
+        (root / STATE).mkdir(PRIVATE_FOLDER, exist_ok=True)
     for _ in range(ATTEMPTS):
         finish_commit(root)
         seen = commit_mark(root)
