@@ -53,6 +53,8 @@ def edit(
     The exit code is 3 when something keeps the file from being changed until you have looked at it again.
     """
     from infinimem.cli.look import parse_place
+    from infinimem.store.layout import EDIT_LOCK
+    from infinimem.store.lock import shared
 
     topic, line, _, _ = parse_place(place)
     library = open_library(ctx)
@@ -60,7 +62,8 @@ def edit(
     file = library.root / path
     before = bytes_at(file)
     command = editor_command(file, line if place.rstrip("]").endswith(f":{line}") else 0)
-    code = run_editor(command)
+    with shared(library.root / EDIT_LOCK):  # so that a watch does not sign under the editor's hands
+        code = run_editor(command)
     changed = bytes_at(file) != before
     findings = library.check_file(path) if changed else []
     signed = sign(library, path) if changed and not code else []

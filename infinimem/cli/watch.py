@@ -56,7 +56,8 @@ def stop_on_signals(bell: Bell) -> None:
         bell.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background of a script
+            signal.signal(number, stop)
 
 
 def printer(root: Path, bell: Bell, *, as_json: bool) -> Callable[[News], None]:

@@ -23,7 +23,8 @@ class Busy(Exception):
 @contextlib.contextmanager
 def held(folder: Path, patience: float) -> Iterator[None]:
     """Hold the right to write in the index's folder; Busy if others do for `patience` seconds."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in (folder.parent, folder):  # and not the library's own: one that was moved away stays away
+        place.mkdir(mode=0o700, exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")

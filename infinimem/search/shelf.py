@@ -41,7 +41,7 @@ class Shelf:
         """An empty shelf, in memory if there is no folder."""
         if folder is None:
             return cls(tantivy.Index(_schema()))
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         with _disk_errors():
             return cls(tantivy.Index(_schema(), path=str(folder)))
 

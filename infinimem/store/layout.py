@@ -22,6 +22,7 @@ ATTRIBUTES = ".gitattributes"
 
 LOCK = f"{STATE}/lock"
 FLUSH_LOCK = f"{STATE}/flush.lock"
+EDIT_LOCK = f"{STATE}/edit.lock"
 WATCH_LOCK = f"{STATE}/watch.lock"
 LOG = f"{STATE}/written.log"
 COMMIT = f"{STATE}/commit"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from infinimem.errors import NeedsAttention, StorageFailed
-from infinimem.store.files import PRIVATE_FILE, make_folder
+from infinimem.store.files import PRIVATE_FILE, PRIVATE_FOLDER
 
 
 @contextmanager
@@ -32,6 +32,29 @@ def exclusive(path: Path, *, wait: float = 600.0, doing: str = "the library") ->
             os.close(descriptor)
 
 
+@contextmanager
+def shared(path: Path) -> Iterator[None]:
+    """Hold the lock file together with whoever else does so; `is_free` says no meanwhile."""
+    descriptor = open_lock(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_free(path: Path) -> bool:
+    """Whether nobody holds the lock file at this moment."""
+    descriptor = open_lock(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def open_lock(path: Path) -> int:
     """The lock file, made if missing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -39,7 +62,7 @@ def open_lock(path: Path) -> int:
         try:
             return os.open(path, flags, PRIVATE_FILE)
         except FileNotFoundError:
-            make_folder(path.parent)
+            path.parent.mkdir(PRIVATE_FOLDER, exist_ok=True)  # but not the library, should that be gone
             return os.open(path, flags, PRIVATE_FILE)
     except OSError as error:
         raise StorageFailed(f"{path} cannot be opened: {error.strerror}; nothing was written") from error

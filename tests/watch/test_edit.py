@@ -22,6 +22,7 @@ from infinimem.cli.edit import editor_command
 from infinimem.cli.schemas import schema_of
 from tests.cli.test_commands import environment, terminal
 from tests.watch.test_watch import root, topic
+from tests.watch.watching import watching
 
 __all__ = ["root"]  # the fixture
 
@@ -167,6 +168,23 @@ def test_a_line_that_a_citation_names_is_opened(root: Path) -> None:
     program = editor(root.parent, "true", "vim")
     assert edit(root, "[maya-work:14]", EDITOR=program).returncode == 0
     assert (root.parent / "called").read_text().splitlines() == ["+14", str(topic(root))]
+
+
+def test_a_watch_does_not_sign_under_the_hands_of_an_editor(root: Path) -> None:
+    go = root.parent / "go"
+    program = editor(root.parent, f'echo "- salt" >> "$file"; until [ -e {shlex.quote(str(go))} ]; do sleep 0.1; done')
+    with watching(root) as watch:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infinimem", "edit", "maya-work"],
+            cwd=root, env=environment(root.parent, EDITOR=program), stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        watch.until("waiting", "topics/maya-work.md")
+        assert "\n- salt\n" in topic(root).read_text()
+        go.touch()
+        assert process.communicate(timeout=60)[0] == "topics/maya-work.md: 1 bullet signed as 4\n"
+        assert watch.quiet_until_saved(root / "topics" / "later.md") in ([], [watch.seen[-2]])
+        assert watch.stop() == 0
+    assert not [one for one in watch.seen if one["event"] == "signed"]
 
 
 @pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not here")
