@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import configparser
 import json
+import plistlib
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -12,11 +16,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from infinimem import Library
-from infinimem.cli.schemas import schema_of
 from infinimem.store.layout import FLUSH_LOCK
 from infinimem.store.lock import exclusive
 from tests.watch.watching import LONG, SAVES, Watching, replacing, truncating, watching
@@ -85,30 +87,24 @@ def test_a_save_of_any_editor_is_checked_by_line_and_signed(tmp_path: Path) -> N
         assert library.index().locate(seq) is not None
 
 
-def test_a_bullet_typed_into_current_is_signed_and_gets_its_own_seq(root: Path) -> None:
-    with watching(root) as watch:
-        (root / "CURRENT.md").write_text((root / "CURRENT.md").read_text() + "- The pantry needs salt.\n  And oil.\n")
-        assert watch.until("signed", "CURRENT.md")["seqs"] == [4]
-        assert Library.open(root).write("Another one.") == [5]
-        assert watch.stop() == 0
-    assert "- <seq=4, source=hand, observed=" in (root / "CURRENT.md").read_text()
-    assert not [finding for finding in Library.open(root).check() if finding.problem.code in ("lost", "unsigned")]
-
-
-def test_what_is_no_bullet_of_ours_stays_as_it_is(root: Path) -> None:
+def test_a_bullet_typed_into_current_is_signed_and_what_is_no_bullet_of_ours_stays_as_it_is(root: Path) -> None:
     guest = root / "topics" / "reading-list.md"
     own = b"- a guest's bullet\n"
     file = topic(root)
     others = b"\n- [ ] a task\n\n> - quoted\n\n```\n- fenced\n```\n\n1. counted\n"
     with watching(root) as watch:
         truncating(guest, own)
-        replacing(file, file.read_bytes() + others + b"\n- mine\n")
-        assert watch.until("signed")["path"] == "topics/maya-work.md"
+        replacing(file, file.read_bytes() + others)
+        (root / "CURRENT.md").write_text((root / "CURRENT.md").read_text() + "- The pantry needs salt.\n  And oil.\n")
+        assert watch.until("signed", "CURRENT.md")["seqs"] == [4]
         watch.quiet_until_saved(root / "topics" / "later.md")
+        assert Library.open(root).write("Another one.") == [5]
         assert watch.stop() == 0
+    assert "- <seq=4, source=hand, observed=" in (root / "CURRENT.md").read_text()
     assert guest.read_bytes() == own
     assert others in file.read_bytes()
-    assert [one["path"] for one in watch.seen if one["event"] == "signed"] == ["topics/maya-work.md"]
+    assert [one["path"] for one in watch.seen if one["event"] == "signed"] == ["CURRENT.md"]
+    assert not [finding for finding in Library.open(root).check() if finding.problem.code in ("lost", "unsigned")]
 
 
 def test_what_is_wrong_names_file_and_line(root: Path) -> None:
@@ -255,7 +251,7 @@ def git(root: Path, *arguments: str) -> None:
     )
 
 
-def test_a_checkout_of_another_branch(root: Path) -> None:
+def test_a_checkout_of_another_branch_and_a_rebase(root: Path) -> None:
     git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
     git(root, "commit", "-qm", "before")
@@ -274,6 +270,12 @@ def test_a_checkout_of_another_branch(root: Path) -> None:
         watch.until("gone", "topics/boats/terna.md")
         git(root, "switch", "-q", "main")
         watch.until("gone", wanted=lambda one: one["count"] == 300)
+        topic(root).write_text(topic(root).read_text() + "\nProse on main.\n")
+        git(root, "commit", "-qam", "prose")
+        git(root, "switch", "-q", "other")
+        git(root, "rebase", "-q", "main")
+        while sum(one["count"] for one in watch.seen if one["event"] == "saved") < 600:
+            watch.until("saved")
         assert watch.stop() == 0
     assert not watch.problems()
     done = subprocess.run(["git", "status", "--short"], cwd=root, capture_output=True, text=True, check=True)
@@ -407,13 +409,23 @@ def test_where_the_kernel_has_no_events_left_it_goes_by_the_clock(root: Path, li
         assert watch.stop() == 0
 
 
-def test_each_line_is_one_event_by_its_schema(root: Path) -> None:
-    with watching(root) as watch:
-        topic(root).write_text(topic(root).read_text() + "- Typed.\n- <seq=oops>\n")
-        watch.until("signed")
-        assert watch.stop() == 0
-    for one in watch.seen:
-        jsonschema.validate(one, schema_of("watch"))
+def commands_in_docs() -> Iterator[list[str]]:
+    """What the units in the docs run."""
+    text = (Path(__file__).parents[2] / "docs" / "watch.md").read_text("utf-8")
+    unit = configparser.RawConfigParser(strict=False)
+    unit.read_string(re.findall(r"```ini\n(.*?)```", text, re.DOTALL)[0])
+    yield shlex.split(unit["Service"]["ExecStart"])
+    yield plistlib.loads(re.findall(r"```xml\n(.*?)```", text, re.DOTALL)[0].encode())["ProgramArguments"]
+
+
+@pytest.mark.parametrize("command", [*commands_in_docs()], ids=["systemd", "launchd"])
+def test_the_units_in_the_docs_run_a_watch(root: Path, command: list[str]) -> None:
+    assert command[0].endswith("/infinimem") and command[1] == "--library" and command[-1] == "watch"
+    with plain(root, *command[3:-1]) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("watching")
+        process.terminate()
+        assert process.wait(LONG) == 0
 
 
 @contextmanager

@@ -15,6 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+
+from infinimem.cli.schemas import schema_of
+
 LONG = 60.0
 """Seconds after which something that never comes has failed; nothing here takes a tenth of that."""
 Event = dict[str, Any]
@@ -109,6 +113,8 @@ def watching(root: Path, *options: str, **more: Any) -> Iterator[Watching]:
             one.process.kill()
         one.wait()
         assert not [line for line in one.talk if "Traceback" in line], one.talk
+        for event in one.seen[:20]:
+            jsonschema.validate(event, schema_of("watch"))
 
 
 # The ways in which editors save
