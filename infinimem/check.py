@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem.consolidate.buffer import rejoined, sign
 from infinimem.consolidate.commit import diff_lines, revision_lines
 from infinimem.consolidate.due import timestamp
+from infinimem.consolidate.hand import rejoined, sign
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
-from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span
+from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, path_of
 from infinimem.plan.desk import aux_list, set_aux, set_header
 from infinimem.secrets import MEANT, secrets_of
 from infinimem.store import transaction
@@ -25,12 +25,11 @@ from infinimem.store.evidence import (
     append_to_evidence,
     event_line,
     evidence_conflicts,
-    evidence_path,
     read_records,
     retire_line,
     retirement,
 )
-from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT
+from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT, TOPICS
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
 from infinimem.text.document import (
@@ -45,7 +44,7 @@ from infinimem.text.document import (
     unsigned_entries,
 )
 from infinimem.text.header import render_scalar
-from infinimem.text.lines import join_lines
+from infinimem.text.lines import join_lines, split_lines
 from infinimem.text.signature import parse_seqs, render_seqs
 
 DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?)?)?")
@@ -55,7 +54,7 @@ MANY = 10
 SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
 WORST_FIRST = (
-    "conflict encoding front-matter no-words lost deleted no-evidence kept clash near-miss nested adrift doubled "
+    "conflict encoding front-matter empty no-words lost deleted no-evidence kept clash near-miss nested adrift doubled "
     "returned unsettled secret permission symlink name wrapped edited renamed unsigned date count"
 ).split()
 """What a finding costs if nobody looks at it: a file that is stuck, words that are gone, entries that read wrong."""
@@ -262,12 +261,17 @@ def check_near_misses(survey: Survey) -> None:
         inside = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
         edits: list[tuple[Span, Sequence[str]]] = []
         for at, line in enumerate(document.lines):
-            if at in starts or not begins_signed(line) or fenced(document, at):
+            if at in starts or not begins_signed(line):
                 continue
             lost = {seq for seq in mentioned(line) if is_held(survey, seq) and seq not in shown}
             if at in inside:
                 if lost and looks_signed(line):
                     check_nested(survey, document, at, lost)
+            elif fenced(document, at):
+                if lost and looks_signed(line):
+                    message = "stands in a code fence, so it is code and no entry; take it out of the fence"
+                    survey.say(document.path, at + 1, message, "near-miss", fixable=False)
+                    survey.broken.update(lost)
             elif lost or looks_signed(line):
                 check_broken(survey, document, at, edits)
         if edits:
@@ -364,8 +368,7 @@ def writable(document: Document) -> bool:
 def check_doubled(survey: Survey) -> None:
     """A seq that stands in two places: the same words are kept once, other words get a seq of their own."""
     first: dict[int, tuple[str, Entry]] = {}
-    topics_first = [*(doc for doc in survey.documents() if doc.id != CURRENT), survey.document(BUFFER)]
-    for document in topics_first:
+    for document in sorted(survey.documents(), key=lambda document: (document.id == CURRENT, is_renamed(document))):
         if document.is_guest:
             continue
         edits: list[tuple[Span, Sequence[str]]] = []
@@ -400,6 +403,11 @@ def check_doubled(survey: Survey) -> None:
                 edits.append((entry.span, entry_lines(signature, entry.text)))
         if edits and writable(document):
             survey.fixed[document.path] = edit(document, edits)
+
+
+def is_renamed(document: Document) -> bool:
+    """Whether the id is not the file's: it was renamed, or it is a copy beside the file that it was made from."""
+    return document.id != CURRENT and str(document.header.fields.get("id")) != document.id
 
 
 def check_retired(survey: Survey) -> None:
@@ -522,20 +530,22 @@ def check_evidence(survey: Survey) -> None:
     """Every seq in evidence is visible, waiting or retired; what a person deleted is noted as such."""
     visible = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
     unsure = any(document.blocking for document in survey.documents())
+    empty = [path for path, file in survey.topics.items() if not file.document.lines]
     gone = [
         seq
         for seq, record in survey.records.items()
-        if seq not in visible and retirement(record) is None and record.entries
+        if seq not in visible | survey.broken and retirement(record) is None and record.entries
     ]
-    many = len(gone) > MANY and len(gone) > len(visible)
+    many = len(gone) > len(visible) and (len(gone) > MANY or not (survey.root / TOPICS).is_dir())
+    for path in empty if gone else ():
+        message = "is empty while entries are missing; if a program is saving it, look again, else delete it"
+        survey.say(path, 0, message, "empty", fixable=False)
     for seq in gone:
         path, entry = survey.records[seq].entries[-1]
         message = f"seq {seq} stands in no topic and not in {BUFFER} any more"
-        if seq in survey.broken:
-            message += "; a line that looks like it is no entry"
-        elif many:
+        if many:
             message += "; most of the library is gone: bring the files back (git, backup), or `infinimem recover`"
-        fixable = not unsure and not many and seq not in survey.broken
+        fixable = not (unsure or many or empty)
         survey.say(path, entry.span.start + 1, message, "deleted", fixable=fixable)
         if fixable:
             survey.evidence.append(retire_line([seq], 0, "deleted", survey.at))
@@ -556,9 +566,10 @@ def check_headers(survey: Survey) -> None:
         stated = str(document.header.fields.get("id"))
         tokens = body_tokens(document)
         try:
-            if stated != document.id:
-                former = [*aux_list(document, "former_ids"), stated]
-                renamed = set_header(set_aux(document, "former_ids", former), "id", render_scalar(document.id))
+            if is_renamed(document):
+                renamed = set_header(document, "id", render_scalar(document.id))
+                if path_of(stated) not in survey.topics:  # else it is a copy, and the name is in use
+                    renamed = set_aux(renamed, "former_ids", [*aux_list(document, "former_ids"), stated])
                 survey.say(path, 1, f"the id says {stated!r}, the file is {document.id!r}", "renamed", fixable=True)
                 document = survey.fixed[path] = renamed
             if "token_count" in document.header.fields and document.header.fields["token_count"] != tokens:
@@ -632,9 +643,9 @@ def diff_of(survey: Survey) -> str:
     ]
     lines = evidence_of(survey)
     if lines:
-        path = evidence_path(survey.root, survey.at)
-        known = read_file(survey.root, path).document.lines
-        pieces += diff_lines(path, known, (*known, *lines))
+        append = append_to_evidence(survey.root, survey.at, lines)
+        known = join_lines(read_file(survey.root, append.path).document.lines)
+        pieces += diff_lines(append.path, split_lines(known), split_lines(known + append.content))
     return "".join(pieces)
 
 

@@ -328,6 +328,8 @@ def tell_story(library: Library, story: Trace) -> None:
         rev = entry.signature.get("rev")
         kind = f"revision {rev} in" if rev else "verbatim in"
         out(f"{kind} {place_of(library.root, path, entry.span.start + 1)}")
+        if entry.text != text:
+            out(paint(paragraph(entry.text), "dim"))
     for old in story.replaced:
         tell_other(f"replaced {old}", *gist(library, old))
     for by in successors(library, story):

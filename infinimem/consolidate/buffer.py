@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from infinimem.consolidate.hand import rejoined, sign
 from infinimem.consolidate.run import Buffer, Finder, seqs_of
 from infinimem.errors import BadPlan, NeedsAttention
-from infinimem.model import CURRENT, Change, Document, Entry, Signature, Span
+from infinimem.model import CURRENT, Change, Document, Entry
 from infinimem.plan.paper import Plan
 from infinimem.store import transaction
 from infinimem.store.buffer import next_seq, note_state, write_log
 from infinimem.store.evidence import append_to_evidence, event_line, evidence_conflicts
 from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_file, read_log
-from infinimem.text.document import CONTINUATION, edit, entry_lines, render, unsigned_entries
-from infinimem.text.lines import is_blank, join_lines
+from infinimem.text.document import entry_lines, render, unsigned_entries
+from infinimem.text.lines import join_lines
 from infinimem.text.signature import render_seqs
 
 
@@ -62,43 +62,6 @@ def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
         write_log(root, join_lines(tuple(lines)))
     note_state(root, note, first + len(seqs))
     return seqs
-
-
-def rejoined(document: Document, words: Mapping[int, str]) -> tuple[Document, list[int]]:
-    """The document with the lines indented that wrapping at a margin took out of their entries; and whose they are.
-
-    `words` is what each entry said: only where it and the unindented lines below it say just that are they its own.
-    """
-    edits: list[tuple[Span, Sequence[str]]] = []
-    seqs: list[int] = []
-    for entry in document.entries:
-        wanted = words.get(entry.seq, entry.text).split()
-        said = entry.text.split()
-        if said == wanted or said != wanted[: len(said)]:
-            continue
-        stop = entry.span.stop
-        while stop < len(document.lines) and said != wanted and not is_blank(document.lines[stop]):
-            said += document.lines[stop].split()
-            stop += 1
-        if said == wanted:
-            lines = document.lines[entry.span.stop : stop]
-            edits.append((Span(entry.span.stop, stop), [CONTINUATION + line for line in lines]))
-            seqs += entry.seqs
-    return (edit(document, edits) if edits else document), seqs
-
-
-def sign(document: Document, loose: Sequence[Entry], first: int, at: str) -> tuple[Document, list[int]]:
-    """The document with plain bullets signed from `first` on; only the head of each line changes."""
-    edits = []
-    seqs = []
-    for seq, entry in enumerate(loose, first):
-        line = document.lines[entry.span.start]
-        body = line[1:].lstrip(" \t")
-        signature = Signature((seq,), (("source", "hand"), ("observed", at)))
-        head = line[0] + entry_lines(signature, "")[0].removesuffix(" \n")[1:]
-        edits.append((Span(entry.span.start, entry.span.start + 1), [f"{head} {body}"]))
-        seqs.append(seq)
-    return edit(document, edits), seqs
 
 
 def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:

@@ -19,6 +19,7 @@ from infinimem.config import Settings
 from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable, sign_buffer
 from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
+from infinimem.consolidate.hand import sign_topics
 from infinimem.consolidate.passes import (
     carry_out,
     expired_units,
@@ -73,6 +74,7 @@ def flush(
         with hold(root) as note:
             if not dry_run and not if_due:
                 sign_buffer(root, note, at)
+                sign_topics(root, note, at)
             document = read_file(root, BUFFER).document
         refuse_unreadable(root, document)
         reason = is_due(document, settings, now)
@@ -81,6 +83,7 @@ def flush(
                 return Report(due=False, reason="not due", left=seqs_of(document.entries))
             with hold(root) as note:
                 sign_buffer(root, note, at)
+                sign_topics(root, note, at)
                 document = read_file(root, BUFFER).document
         index = finder()
         again = () if dry_run else forget_again(root, index, at)

@@ -111,7 +111,10 @@ def folder_problems(root: Path) -> list[Problem]:
     """What stands in topics/ that reading leaves out: symbolic links, folders and files without permission."""
     problems = []
     for folder, names, files in os.walk(root / TOPICS, onerror=None):
+        names[:] = [name for name in names if not name.startswith(".")]
         for name in sorted([*names, *files]):
+            if name.startswith("."):  # an editor's or a tool's: .obsidian/, the lock .#topic.md of Emacs
+                continue
             place = Path(folder) / name
             path = place.relative_to(root).as_posix()
             if not is_text(name):

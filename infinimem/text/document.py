@@ -13,6 +13,7 @@ from infinimem.text.lines import (
     BOM,
     CONFLICT,
     OpenFences,
+    bare_returns,
     closing_fence,
     ending_of,
     indent_of,
@@ -36,7 +37,7 @@ SIGN = r"(?:\\?<|&lt;)\s*(?:seq|event)\s*="
 NEAR_MISS = re.compile(rf"[ \t]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]+{SIGN}")
 MARKS = r"[^A-Za-z0-9<&\\\n]{0,40}"
 SIGN_FIRST = re.compile(rf"{MARKS}(?:[0-9]{{1,9}}[.)]{MARKS})?(?:\[[xX]\]{MARKS})?{SIGN}")
-BROKEN_HEAD = re.compile(r"([ \t]*)([-*+•·‣∙◦–—])([ \t\u00a0]+)(?:\\?<|&lt;)(.*?)(?:>|&gt;)")
+BROKEN_HEAD = re.compile(r"([ \t]*)([-*+•·‣∙◦–—])([ \t\u00a0\u200b\u2060\ufeff]+)(?:\\?<|&lt;)(.*?)(?:>|&gt;)")
 LOOSE_FIELD = re.compile(rf"(^|,)\s*({KEY})\s*=\s*")
 ODD_QUOTES = re.compile("&quot;|[“”„‟″]")
 CONTINUATION = "  "
@@ -66,7 +67,7 @@ def parse_lines(path: str, lines: tuple[str, ...], ending: str = "") -> Document
     entries: list[Entry] = []
     found = [*problems]
     if not any(problem.code == "encoding" for problem in problems):
-        found.extend(undecodable(path, lines))
+        found.extend(undecodable(path, lines) or bare_returns(path, lines))
     trail: list[tuple[int, str]] = []
     names: tuple[str, ...] = ()
     block_start, block_level = header.span.stop, 0

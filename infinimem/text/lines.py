@@ -11,6 +11,7 @@ BLANK = " \t\r\n"
 FENCE = re.compile(r"([ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)*)(`{3,}(?=[^`]*$)|~{3,})")
 MARKER = re.compile(r"[^ \t]")
 UNDECODED = re.compile("[\udc80-\udcff]")
+MAC_LINES = re.compile(r"^\ufeff?---\r[^\n]|\r(?:[-*+]|#+) [^\r\n]*\r")
 CONFLICT = re.compile(r"(?:<<<<<<<|>>>>>>>)(?=[ \r\n]|$)")
 
 
@@ -46,6 +47,14 @@ def undecodable(path: str, lines: tuple[str, ...]) -> tuple[Problem, ...]:
         if not is_decodable(line):
             message = "the file is not UTF-8; save it as UTF-8, until then it is left as it is"
             return (Problem(path, at + 1, message, code="encoding"),)
+    return ()
+
+
+def bare_returns(path: str, lines: tuple[str, ...]) -> tuple[Problem, ...]:
+    """The problem of a file whose lines end in carriage returns alone, so that it is one line to everybody else."""
+    if len(lines) == 1 and MAC_LINES.search(lines[0]):
+        message = "its lines end in carriage returns alone; convert it (mac2unix), until then it is left as it is"
+        return (Problem(path, 1, message, code="encoding"),)
     return ()
 
 

@@ -50,7 +50,7 @@ def places(root: Path) -> tuple[Counter[int], Counter[int], set[int], set[int]]:
         for entry in parse("CURRENT.md", (root / "CURRENT.md").read_bytes()).entries:
             buffer.update(entry.seqs)
     topics: Counter[int] = Counter()
-    for path in sorted((root / "topics").rglob("*.md")):
+    for path in sorted(path for path in (root / "topics").rglob("*.md") if path.is_file()):
         for entry in parse(path.relative_to(root).as_posix(), path.read_bytes()).entries:
             topics.update(entry.seqs)
     records = all_records(root)
