@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=300)
     parser.add_argument("--format", choices=list(MAKERS), default="chatgpt")
     parser.add_argument("--one-conversation", type=int, default=0, metavar="N", help="one of N messages instead")
+    parser.add_argument("--import-only", action="store_true")
     parser.add_argument("--flush", type=int, default=0, metavar="N")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as scratch:
@@ -46,6 +47,8 @@ def main() -> None:
         library = Path(scratch) / "memory"
         with Writer(library) as writer:
             show("first import", ["-L", str(library), "import", str(path)], writer)
+        if asked.import_only:
+            return
         show("again", ["-L", str(library), "import", str(path)])
         show("dry run", ["-L", str(library), "import", str(path), "--dry-run"])
         if asked.flush:
