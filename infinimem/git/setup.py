@@ -27,7 +27,8 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
 BY_LINE = (BUFFER, f"{EVIDENCE}/*.md")
 """What git merges by line unless this clone's own attributes, which outrank the library's, name the driver."""
 NAME = "infinimem: by entry"
-MISSING = "case $? in 126|127) git merge-file -L ours -L base -L theirs %A %O %B;; *) exit $?;; esac"
+OTHERWISE = "case $? in 1) exit 1;; *) git merge-file -L ours -L base -L theirs %A %O %B;; esac"
+"""1: the driver left conflict markers. Anything else: it is gone, too old, or failed, and our side is as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,11 @@ def register(tree: Path) -> bool:
 
 
 def driver_command() -> str:
-    """The driver as git's shell runs it. Where the program has gone, the file is merged as text.
+    """The driver as git's shell runs it. Where the program has gone or failed, the file is merged as text.
 
     git takes a driver that cannot be started for one that met a conflict, and leaves our side without a mark.
     """
-    return f"{program()} merge-driver %O %A %B %P || {MISSING}"
+    return f"{program()} merge-driver %O %A %B %P || {OTHERWISE}"
 
 
 def program() -> str:

@@ -222,7 +222,7 @@ def test_status_loads_neither_models_nor_ranking(memory: Path) -> None:
 
 @pytest.mark.parametrize("command", ["status", "catalog", "search Maya", "ask Maya", "grep Maya", "read maya-work",
                                      "trace 12", "config", "stats", "stats --cost", "schema", "check",
-                                     "flush --dry-run", "flush"])  # fmt: skip
+                                     "history", "history 12", "diff", "flush --dry-run", "flush"])  # fmt: skip
 def test_what_goes_into_a_pipe_is_written_without_rich(memory: Path, command: str) -> None:
     assert "rich" not in loaded_by(memory, *command.split())
 
@@ -254,6 +254,12 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("import", ("import", "topics", "--from", "notes")),
     ("check", ("check",)),
     ("check-preview", ("check", "--fix", "--dry-run")),
+    ("history", ("history",)),
+    ("history", ("history", "maya-work")),
+    ("history", ("history", "12")),
+    ("diff", ("diff",)),
+    ("diff", ("diff", "--text")),
+    ("diff", ("diff", "2026-05-01")),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),
     ("export", ("export", "--out", "out.jsonl")),

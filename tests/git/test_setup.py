@@ -163,13 +163,14 @@ def test_a_git_folder_that_lies_elsewhere(tmp_path: Path) -> None:
     assert driver_missing(root)
 
 
-def test_a_driver_whose_program_is_gone_leaves_ordinary_conflict_markers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["/gone/infinimem", "sh -c 'exit 2'", "sh -c 'exit 3'"])
+def test_a_driver_that_is_gone_or_fails_leaves_ordinary_conflict_markers(tmp_path: Path, program: str) -> None:
     root = tmp_path / "memory"
     create_library(root)
     set_up(root)
     command = git(root, "config", "merge.infinimem.driver")
-    program, _, rest = command.partition(" merge-driver ")
-    git(root, "config", "merge.infinimem.driver", f"{tmp_path}/gone merge-driver {rest}")
+    _, _, rest = command.partition(" merge-driver ")
+    git(root, "config", "merge.infinimem.driver", f"{program} merge-driver {rest}")
     topic = root / "topics" / "a.md"
     topic.write_text("# A\n\none\ntwo\nthree\n")
     git(root, "add", ".")
@@ -182,7 +183,6 @@ def test_a_driver_whose_program_is_gone_leaves_ordinary_conflict_markers(tmp_pat
     git(root, "commit", "-qam", "ours")
     git(root, "merge", "-q", "other", code=1)
     assert topic.read_text() == "# A\n\none\n<<<<<<< ours\nII\n=======\n2\n>>>>>>> theirs\nthree\n"
-    assert program
 
 
 # A clone that was not told
