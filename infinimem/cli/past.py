@@ -186,7 +186,7 @@ def told(one: Difference) -> Iterator[tuple[str, str, str]]:
         case "created":
             yield "*", "green", f"a new topic: {words}"
         case "removed":
-            yield "*", "red", f"the topic is gone: {words}"
+            yield "*", "red", one.why or f"the topic is gone: {words}"
         case "renamed":
             yield "*", "", f"was called {one.source}"
         case "summary":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem.model import CURRENT, Document, Entry, topic_of
-from infinimem.plan.desk import aux_list
+from infinimem.plan.desk import aux_list, aux_value
 from infinimem.store.evidence import Record, retirement
 from infinimem.text.document import title_of, unsigned_entries
 from infinimem.text.lines import is_blank
@@ -43,8 +43,8 @@ def compare(old: State, new: State, records: Records) -> list[Difference]:
     renamed = {one.source: one.topic for one in topics if one.kind == "renamed"}
     found = [*topics, *entry_differences(old, new, renamed), *retired_differences(old, new, records)]
     for path, document in new.items():
-        before = old.get(old_path(path, renamed), Document(path, ()))
-        found += text_differences(before, document)
+        if not target_of(document):
+            found += text_differences(old.get(old_path(path, renamed), Document(path, ())), document)
     order = {kind: at for at, kind in enumerate(("created", "renamed", "removed", "summary"))}
     return sorted(found, key=lambda one: (one.topic == CURRENT, one.topic, order.get(one.kind, 9), one.line or 1 << 30))
 
@@ -68,8 +68,18 @@ def topic_differences(old: State, new: State) -> list[Difference]:
                 found.append(Difference("renamed", topic, text=title_of(document), source=former))
                 del created[topic], removed[former]
                 break
+    found += [
+        Difference("removed", document.id, text=title_of(document), why=f"merged into {target}")
+        for path, document in new.items()
+        if (target := target_of(document)) and not target_of(old.get(path, Document(path, ())))
+    ]
     found += [Difference("created", topic, text=title_of(document)) for topic, document in created.items()]
     return found + [Difference("removed", topic, text=title_of(document)) for topic, document in removed.items()]
+
+
+def target_of(document: Document) -> str:
+    """The topic that a page only points to, because its own was merged into that one; "" for an ordinary page."""
+    return str(aux_value(document, "merged_into") or "")
 
 
 def is_buffer(path: str) -> bool:

@@ -283,7 +283,10 @@ def test_a_topic_that_was_renamed_is_told_once(tmp_path: Path) -> None:
 def test_entries_that_moved_between_topics_say_where_they_come_from(tmp_path: Path) -> None:
     library, _, _ = grown(tmp_path, with_git=True)
     library.merge(["maya", "team"])
-    assert told(library.diff().differences) == [("moved", "maya", (4,), "team"), ("removed", "team", ())]
+    assert told(library.diff().differences) == [
+        ("moved", "maya", (4,), "team"),
+        ("removed", "team", (), "merged into maya"),
+    ]
 
 
 def test_a_joined_line_and_a_changed_signature_are_named(tmp_path: Path) -> None:
