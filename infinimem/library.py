@@ -722,8 +722,16 @@ class Library:
         """
         from infinimem.git.history import read_history
 
-        topic = self._require(topic) if topic else ""
-        return read_history(self.root, lambda: self._finder().standing, topic=topic, seq=seq, most=most)
+        def read(topic: str) -> list[Row]:
+            return read_history(self.root, lambda: self._finder().standing, topic=topic, seq=seq, most=most)
+
+        try:
+            return read(self._require(topic) if topic else "")
+        except UnknownTopic:
+            found = read(topic)  # one that is gone has a history all the same
+            if not found:
+                raise
+            return found
 
     def diff(self, since: str = "", topic: str = "") -> Comparison:
         """What changed since a git revision, a date, or the last commit; without git, since before the last flush.
@@ -732,7 +740,16 @@ class Library:
         """
         from infinimem.git.history import read_diff
 
-        return read_diff(self.root, lambda: self._finder().standing, since=since, topic=topic)
+        def read(topic: str) -> Comparison:
+            return read_diff(self.root, lambda: self._finder().standing, since=since, topic=topic)
+
+        try:
+            return read(self._require(topic) if topic else "")
+        except UnknownTopic:
+            found = read(topic)  # one that is gone is among the differences
+            if not found.differences:
+                raise
+            return found
 
     def stats(self) -> Stats:
         """Sizes, growth by month, entries by source, what was retired and why: the library in figures."""

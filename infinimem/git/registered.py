@@ -50,9 +50,14 @@ def configurations(folder: Path) -> Iterator[Path]:
     if chosen is not None:
         yield Path(chosen)
         return
-    home = Path.home()
+    home = Path(expanded("~"))
     yield home / ".gitconfig"
     yield Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git" / "config"
+
+
+def expanded(path: str) -> str:
+    """A path with `~` written out where that can be: unlike pathlib's this never fails."""
+    return os.path.expanduser(path)  # noqa: PTH111
 
 
 def registers(place: Path, depth: int) -> bool:
@@ -69,7 +74,7 @@ def registers(place: Path, depth: int) -> bool:
             return True
         if name.lower().startswith(b"include") and depth < DEEPEST:
             for path in PATH.findall(body):
-                included = place.parent / Path(os.fsdecode(path)).expanduser()
+                included = place.parent / expanded(os.fsdecode(path))
                 if registers(included, depth + 1):
                     return True
     return False
@@ -93,4 +98,12 @@ def reminder(root: Path) -> str:
         os.utime(said)
     except OSError:
         return ""  # where nothing can be noted it would be said by every command, and nothing can be merged
-    return NOT_REGISTERED if root == Path.cwd() else f"{NOT_REGISTERED} {quote(str(root))}"
+    return NOT_REGISTERED if is_here(root) else f"{NOT_REGISTERED} {quote(str(root))}"
+
+
+def is_here(folder: Path) -> bool:
+    """Whether a folder is the current one, which may have been removed."""
+    try:
+        return folder == Path.cwd()
+    except OSError:
+        return False

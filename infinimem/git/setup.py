@@ -33,7 +33,10 @@ OTHERWISE = "case $? in 1) exit 1;; *) git merge-file -L ours -L base -L theirs 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What `init --git` found and made; `done` in words, empty when everything was there already."""
+    """What `init --git` found and made; `done` in words, empty when everything was there already.
+
+    `waiting` says that some of memory is in no commit yet.
+    """
 
     tree: Path
     done: tuple[str, ...]
@@ -60,7 +63,7 @@ def set_up(root: Path) -> Setup:
     if add_lines(tree / own, lacking(tree / own, wanted)):
         done.append(f"{BUFFER} and {EVIDENCE}/ are merged by entry in this clone")
     (root / SAID).unlink(missing_ok=True)
-    status = run_git(root, "status", "--porcelain", "--", ".")
+    status = run_git(root, "status", "--porcelain", "--", BUFFER, TOPICS, EVIDENCE)
     return Setup(tree, tuple(done), waiting=bool(status.out))
 
 

@@ -388,7 +388,8 @@ def test_growth_is_drawn_on_a_terminal_and_listed_in_a_pipe(memory: Path) -> Non
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False)],
 )
 def test_colour_is_for_terminals_that_want_it(memory: Path, more: Mapping[str, str], coloured: bool) -> None:
-    for command in ("ask Where does Maya work?", "search Maya", "grep Maya", "read maya-work", "catalog", "status"):
+    looking = "ask Where does Maya work?", "search Maya", "grep Maya", "read maya-work", "catalog", "status"
+    for command in (*looking, "history", "diff", "diff --text"):
         shown, code = terminal(f"infinimem {command}", memory, **more)
         assert code == 0
         assert bool(COLOUR.search(shown)) is coloured, command

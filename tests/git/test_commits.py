@@ -310,3 +310,23 @@ def test_two_laptops(tmp_path: Path) -> None:
         ["Maya joined Nordlys.", "The boat Terna was sold.", "Waiting on first.", "Waiting on second."]
     )
     assert git(first.root, "rev-parse", "HEAD") == git(second.root, "rev-parse", "HEAD")
+
+
+def test_words_that_no_command_line_takes_are_no_trouble(memory: Library) -> None:
+    with (memory.root / "topics" / "maya-home.md").open("ab") as file:
+        file.write(b"- <seq=77> a\x00b \x1b[2J \xff\n# \xe2\x80\xa8\n")
+    assert commit_paths(memory.root, ["topics/maya-home.md"], "memory: a\0b", ["# c\0d\x1b", "\udcff"]).id
+    assert message(memory.root) == "memory: a b\n\n# c d"
+
+
+def test_a_secret_stops_a_commit_until_it_is_meant(memory: Library) -> None:
+    pytest.importorskip("infinimem.secrets")
+    memory.write("The token is ghp_" + "a1B2" * 9)
+    first = memory.flush(merge=False, split=False)
+    assert not first.commit
+    assert "GitHub" in first.uncommitted
+    assert "topics/" in first.uncommitted or "evidence/" in first.uncommitted
+    place = next(path for path in (memory.root / "topics").glob("*.md") if "ghp_" in path.read_text())
+    place.write_text(place.read_text().replace("<seq=4,", "<seq=4, secret=ok,"))
+    memory.write("The window faces east.")
+    assert memory.flush(merge=False, split=False).commit

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from infinimem import Library
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, UnknownTopic
 from infinimem.git.chronicle import Gone, Row
 from infinimem.git.compare import Difference
 from infinimem.git.setup import set_up
@@ -287,6 +287,20 @@ def test_entries_that_moved_between_topics_say_where_they_come_from(tmp_path: Pa
         ("moved", "maya", (4,), "team"),
         ("removed", "team", (), "merged into maya"),
     ]
+
+
+@pytest.mark.parametrize("with_git", [True, False])
+def test_a_topic_that_is_gone_still_has_a_past(tmp_path: Path, with_git: bool) -> None:
+    library, clock, _ = grown(tmp_path, with_git=with_git)
+    (library.root / "topics" / "maya.md").unlink()
+    assert library.diff(topic="maya").differences[0].kind in ("removed", "retired")
+    with pytest.raises(UnknownTopic):
+        library.diff(topic="never")
+    if with_git:
+        commit(library.root, clock, "no maya")
+        assert [row.what for row in library.history("maya")] == ["no maya", "June", "May"]
+    with pytest.raises(UnknownTopic):
+        library.history("never")
 
 
 def test_a_joined_line_and_a_changed_signature_are_named(tmp_path: Path) -> None:
