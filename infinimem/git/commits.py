@@ -21,6 +21,7 @@ from infinimem.errors import InfinimemError
 from infinimem.git.registered import ATTRIBUTES
 from infinimem.git.run import run_git, under_way, work_tree
 from infinimem.model import Merge, Retire, Split, Step, path_of
+from infinimem.store.buffer import refuse_links
 from infinimem.store.evidence import read_records
 from infinimem.store.files import read_bytes, write_private
 from infinimem.store.layout import BUFFER, EVIDENCE, SETTINGS, STATE
@@ -205,6 +206,9 @@ def read_pending(root: Path) -> list[str]:
 
 def note_pending(root: Path, paths: Iterable[str]) -> None:
     """Remember files until they are committed, should this process not live to do it."""
+    refuse_links(root)
+    if (root / PENDING).is_symlink():
+        (root / PENDING).unlink()
     write_private(root / PENDING, b"".join(os.fsencode(path) + b"\0" for path in sorted(paths)))
 
 

@@ -164,6 +164,7 @@ def add_lines(place: Path, lines: Sequence[str]) -> bool:
     lead = old if not old or old.endswith(b"\n") else old + ending
     new = lead + b"".join(line.encode("utf-8", "surrogateescape") + ending for line in lines)
     beside = place.with_name(f"{place.name}.infinimem.tmp")
+    beside.unlink(missing_ok=True)  # a repository may bring a link of that name
     try:
         mode = place.stat().st_mode & 0o7777 if place.exists() else PRIVATE_FILE
         write_private(beside, new)
