@@ -12,15 +12,50 @@ from typing import Any
 from infinimem.git.compare import Difference
 from infinimem.model import Document, Entry, Unit, path_of, topic_of
 from infinimem.store.buffer import evidence_files
-from infinimem.store.evidence import Record, all_records, read_records, retirement
+from infinimem.store.evidence import Record, read_records, records_in, retirement
 from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS, UNDO
-from infinimem.store.read import read_file
+from infinimem.store.read import list_files, read_file
 from infinimem.store.transaction import undo_records
-from infinimem.text.document import Event, events, parse
+from infinimem.text.document import Event, events, parse, units
 from infinimem.text.signature import parse_seqs
 
 Standing = Callable[[int], Sequence[Unit]]
 """Every visible place of a seq."""
+
+
+FEW = 2000
+"""Places that are asked of the index one by one; whoever wants more has all topics read once, which is faster."""
+
+
+def places_in(root: Path, standing: Callable[[], Standing]) -> Standing:
+    """Where seqs stand, for one seq after the other: by the index, or by reading everything when it gets many."""
+    asked = 0
+    index: list[Standing] = []
+    known: dict[int, list[Unit]] = {}
+
+    def find(seq: int) -> Sequence[Unit]:
+        nonlocal asked
+        asked += 1
+        if asked <= FEW:
+            index[:] = index or [standing()]
+            return index[0](seq)
+        if not known:
+            known.update(shown_now(root))
+        return known.get(seq, ())
+
+    return find
+
+
+def shown_now(root: Path) -> dict[int, list[Unit]]:
+    """Every visible place of every seq, CURRENT's last; reads all of the library but evidence."""
+    found: dict[int, list[Unit]] = {0: []}
+    for path in sorted(list_files(root), key=lambda path: path == BUFFER):
+        if path.startswith(f"{EVIDENCE}/"):
+            continue
+        for unit in units(read_file(root, path).document):
+            for seq in unit.seqs:
+                found.setdefault(seq, []).append(unit)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +151,21 @@ def history(root: Path, standing: Standing, most: int) -> list[Row]:
     return newest_first(rows)[:most]
 
 
-def topic_history(root: Path, topic: str, standing: Standing, most: int) -> list[Row]:
-    """The newest rows that speak of a topic, by its own log of updates and where its entries stood."""
-    logged = log_of(read_file(root, path_of(topic)).document)
+def topic_history(root: Path, topic: str, most: int) -> list[Row]:
+    """The newest rows that speak of a topic, by its own log of updates and the entries that stand in it."""
+    document = read_file(root, path_of(topic)).document
+    logged = log_of(document)
+    own = {seq for entry in document.entries for seq in entry.seqs}
     journal = journal_rows(root)
     rows: list[Row] = []
     seen: set[str] = set()
     for block in blocks(root):
         row = row_of(block)
-        topics = journal[row.at].topics if row.at in journal else topics_of(row, standing)
-        if topic not in topics and row.at not in logged:
+        seqs = own.intersection(row.seqs)
+        is_named = row.at in journal and topic in journal[row.at].topics
+        if not (seqs or is_named or row.at in logged or any(one.by in own for one in row.retired)):
             continue
         seen.add(row.at)
-        seqs = {unit_seq for unit_seq in row.seqs if any(unit.topic == topic for unit in standing(unit_seq))}
         known = seqs | set(logged.get(row.at, Row("", "")).seqs)
         gone = tuple(one for one in row.retired if one.by == 0 or one.by in known) if known else row.retired
         rows.append(replace(row, topics=(topic,), seqs=tuple(sorted(known)), retired=gone))
@@ -221,14 +258,16 @@ def differences_since(root: Path, at: str, standing: Standing) -> list[Differenc
     """What changed since a moment, by evidence alone; what only stands in files, such as prose, is not in it."""
     since = moment(at)
     found: list[Difference] = []
+    documents = [parse(f"{EVIDENCE}/{path.name}", path.read_bytes()) for path in evidence_files(root)]
     flushed = {
         seq: block.at
-        for block in blocks(root)
+        for document in documents
+        for block in blocks_in(document)
         for entry in block.entries
         if not entry.signature.get("rev")
         for seq in entry.seqs
     }
-    for seq, record in all_records(root).items():
+    for seq, record in records_in(documents).items():
         found += seq_differences(seq, record, flushed.get(seq, ""), since, standing)
     for entry in read_file(root, BUFFER).document.entries:
         if moment(entry.observed) >= since and not flushed.keys() & set(entry.seqs):
@@ -241,11 +280,16 @@ def seq_differences(seq: int, record: Record, flushed: str, since: float, standi
     if record.newest is None:
         return
     is_new = moment(record.newest.observed or flushed) >= since
+    is_placed = moment(flushed) >= since
     event = retirement(record)
+    left = event is not None and moment(event.get("at")) >= since
     words = [entry for _, entry in record.entries if len(entry.seqs) == 1]
+    reworded = len(words) > 1 and moment(words[-1].signature.get("at")) >= since
+    if not (is_new or is_placed or left or reworded):
+        return
     place = next(iter(standing(seq)), None)
     if event is not None and place is None:
-        if not is_new and moment(event.get("at")) >= since:
+        if left and not is_new:
             gone = gone_of(event, seq)
             heir = next(iter(standing(gone.by)), None) if gone.by else None
             topic = heir.topic if heir is not None else ""
@@ -256,9 +300,9 @@ def seq_differences(seq: int, record: Record, flushed: str, since: float, standi
     if is_new:
         yield Difference("added", place.topic, place.seqs, place.text, line=place.line)
         return
-    if moment(flushed) >= since:
+    if is_placed:
         yield Difference("moved", place.topic, place.seqs, place.text, source="CURRENT", line=place.line)
-    if len(words) > 1 and moment(words[-1].signature.get("at")) >= since:
+    if reworded:
         yield Difference("changed", place.topic, (seq,), words[-1].text, words[-2].text, line=place.line)
 
 

@@ -41,8 +41,8 @@ def read_history(
         rows = log.topic_commits(root, topic, most) if topic else log.commits(root, most)
         return [*log.uncommitted(root, topic), *rows][:most]
     if topic:
-        return chronicle.topic_history(root, topic, standing(), most)
-    return chronicle.history(root, standing(), most)
+        return chronicle.topic_history(root, topic, most)
+    return chronicle.history(root, chronicle.places_in(root, standing), most)
 
 
 def is_date(text: str) -> bool:
@@ -56,7 +56,7 @@ def read_diff(root: Path, standing: Callable[[], Standing], *, since: str = "", 
     if since and is_date(since):
         if not by_git or not log.has_commits(root):
             at = moment_of(since)
-            found = chronicle.differences_since(root, at, standing())
+            found = chronicle.differences_since(root, at, chronicle.places_in(root, standing))
             label = f"{since}, as evidence tells it"
             return Comparison(label, "", tuple(one for one in found if concerns(one, topic)))
         past = since_date(root, since)
