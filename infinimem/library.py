@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from infinimem.exchange.facts import Extracting
     from infinimem.exchange.run import Imported
     from infinimem.forgetting.forget import Forgotten
+    from infinimem.git.chronicle import Row
+    from infinimem.git.history import Comparison
     from infinimem.grep import Match
     from infinimem.llm.meter import Metered
     from infinimem.llm.port import Model
@@ -712,6 +714,42 @@ class Library:
 
         index = self.index()
         return replace(status(index.root, index, self.settings, self.clock()), root=str(self.root))
+
+    def history(self, topic: str = "", *, seq: int = 0, most: int = 20) -> list[Row]:
+        """What happened to the library, to a topic or to an entry, newest first: from git where it keeps the library.
+
+        Else from evidence, the topics' own logs and the undo journal. Raises `UnknownTopic`.
+        """
+        from infinimem.git.history import read_history
+
+        def read(topic: str) -> list[Row]:
+            return read_history(self.root, lambda: self._finder().standing, topic=topic, seq=seq, most=most)
+
+        try:
+            return read(self._require(topic) if topic else "")
+        except UnknownTopic:
+            found = read(topic)  # one that is gone has a history all the same
+            if not found:
+                raise
+            return found
+
+    def diff(self, since: str = "", topic: str = "") -> Comparison:
+        """What changed since a git revision, a date, or the last commit; without git, since before the last flush.
+
+        Told by entry in `.differences`, as a unified diff in `.text`. Raises `BadInput`, `UnknownTopic`.
+        """
+        from infinimem.git.history import read_diff
+
+        def read(topic: str) -> Comparison:
+            return read_diff(self.root, lambda: self._finder().standing, since=since, topic=topic)
+
+        try:
+            return read(self._require(topic) if topic else "")
+        except UnknownTopic:
+            found = read(topic)  # one that is gone is among the differences
+            if not found.differences:
+                raise
+            return found
 
     def stats(self) -> Stats:
         """Sizes, growth by month, entries by source, what was retired and why: the library in figures."""

@@ -44,9 +44,14 @@ def config(ctx: typer.Context) -> int:
             ],
         })  # fmt: skip
         return 0
-    print_settings([(name, str(value), origin, about) for name, value, origin, about in rows])
+    print_settings([(name, setting_text(value), origin, about) for name, value, origin, about in rows])
     say(f"library: {root or 'none here'}; your own configuration: {user_config()}")
     return 0
+
+
+def setting_text(value: object) -> str:
+    """A value as a settings file has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def print_settings(rows: list[tuple[str, ...]]) -> None:

@@ -68,7 +68,7 @@ def init(
     from shlex import quote
 
     there = "" if root == Path.cwd() else f"-L {quote(folder or str(root))} "
-    if waiting and not commit:
+    if waiting:
         say(f"next: git -C {quote(str(root))} add . && git -C {quote(str(root))} commit -m 'memory'")
     else:
         say(f"next: infinimem {there}write 'something to remember'")

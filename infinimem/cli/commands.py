@@ -28,6 +28,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "grep": ("find", "The lines that match a regular expression."),
         "read": ("look", "A topic, some of its lines, or what stands under a heading."),
         "trace": ("look", "One entry's story: its words, its place, what replaced it."),
+        "history": ("past", "What happened, newest first; of a topic or an entry."),
+        "diff": ("past", "What changed since the last commit or a date, by entry."),
         "stats": ("stats", "Sizes and growth; --cost: what models took."),
     },
     "Care": {

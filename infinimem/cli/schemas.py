@@ -23,6 +23,8 @@ ABOUT = {
     "grep": "grep --json: matching lines",
     "read": "read --json: lines of a document",
     "trace": "trace --json: an entry's story, or a list of them",
+    "history": "history --json: what happened, newest first",
+    "diff": "diff --json: what changed, by entry",
     "stats": "stats --json: sizes, growth, sources",
     "stats-cost": "stats --cost --json: what models were asked and what it took",
     "check": "check --json: findings, worst first",
@@ -344,6 +346,8 @@ def view_schema(name: str) -> Schema:
                 topic=text(), path=text(), title=text(), first=number(), last=number(), total=number(),
                 lines=rows(text()),
             )  # fmt: skip
+        case "history" | "diff":
+            return past_schema(name)
         case "trace":
             return {"anyOf": [story_schema(), rows(story_schema())]}
         case "check":
@@ -420,6 +424,27 @@ def event_schema() -> Schema:
         seqs=rows(number(least=1), "entries that were signed or flushed"),
         count=number("topics, or files where they are too many to be named"),
     )
+
+
+def past_schema(name: str) -> Schema:
+    """What `history` and `diff` print."""
+    if name == "history":
+        gone = record(seq=number(least=1), by=number("0: nothing took its place"), why=text())
+        return rows(
+            record(
+                at=text("ISO 8601"), what=text("in words"), topics=rows(text()), seqs=rows(number(least=1)),
+                retired=rows(gone), commit=text("empty without git"), author=text("empty without git"),
+            )
+        )  # fmt: skip
+    kinds = "added moved changed marked joined retired created removed renamed summary prose".split()
+    change = record(
+        kind={"enum": kinds}, topic=text("topic id; CURRENT for the buffer"), seqs=rows(number(least=1)), text=text(),
+        before=text("words that were there before"), source=text("the topic that it comes from"),
+        by=number("what took its place"), why=text("why it was retired; gone: evidence does not know yet"),
+        line=number("where it stands now; 0: nowhere"),
+    )  # fmt: skip
+    since, commit = text("since when, in words"), text("since which commit; empty without git")
+    return record(since=since, commit=commit, changes=rows(change), diff=text("unified diff; with --text only"))
 
 
 def figures_schema() -> Schema:

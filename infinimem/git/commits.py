@@ -21,6 +21,7 @@ from infinimem.errors import InfinimemError
 from infinimem.git.registered import ATTRIBUTES
 from infinimem.git.run import run_git, under_way, work_tree
 from infinimem.model import Merge, Retire, Split, Step, path_of
+from infinimem.store.buffer import refuse_links
 from infinimem.store.evidence import read_records
 from infinimem.store.files import read_bytes, write_private
 from infinimem.store.layout import BUFFER, EVIDENCE, SETTINGS, STATE
@@ -68,7 +69,9 @@ def commit_paths(root: Path, paths: Iterable[str], subject: str, body: Sequence[
     try:
         note_pending(root, wanted)
         commit = attempt(root, wanted, subject, [*body, *([""] * bool(body and also)), *also])
-        if not commit.why_not:
+        if commit.why_not:  # another process may have committed its own meanwhile
+            note_pending(root, {*wanted, *read_pending(root)})
+        else:
             (root / PENDING).unlink(missing_ok=True)
     except InfinimemError as error:
         return Commit(why_not=f"not committed: {error}")
@@ -89,7 +92,7 @@ def attempt(root: Path, wanted: set[str], subject: str, body: Sequence[str]) -> 
     secrets = secret_places(root, changed, new)
     if secrets:
         return Commit(why_not=f"not committed: {secrets}")
-    message = "\n".join([subject, *(["", *shortened(body)] if body else [])]) + "\n"
+    message = "\n".join(map(printable, [subject, *(["", *shortened(body)] if body else [])])) + "\n"
     return record(root, [*changed, *new], new, message)
 
 
@@ -100,8 +103,10 @@ def obstacle(root: Path) -> str:
     doing = under_way(root)
     if doing:
         return f"git is in the middle of a {doing}; finish that, the next flush commits this too"
-    if run_git(root, "symbolic-ref", "--quiet", "HEAD").code:
-        return "no branch is checked out; switch to one, the next flush commits this too"
+    branch = run_git(root, "symbolic-ref", "--quiet", "HEAD")
+    if branch.code:
+        no_branch = "no branch is checked out; switch to one, the next flush commits this too"
+        return first_line(branch.said) or no_branch
     staged = run_git(root, "diff", "--cached", "--quiet", "--no-ext-diff")
     if staged.code == 1:
         return "you have something staged; commit or unstage that, the next flush commits this too"
@@ -201,6 +206,9 @@ def read_pending(root: Path) -> list[str]:
 
 def note_pending(root: Path, paths: Iterable[str]) -> None:
     """Remember files until they are committed, should this process not live to do it."""
+    refuse_links(root)
+    if (root / PENDING).is_symlink():
+        (root / PENDING).unlink()
     write_private(root / PENDING, b"".join(os.fsencode(path) + b"\0" for path in sorted(paths)))
 
 
@@ -304,8 +312,13 @@ def retired_line(step: Retire, words: dict[int, str]) -> str:
 
 def gist(text: str) -> str:
     """The beginning of an entry's words, on one line."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    line = " ".join(printable(text).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 1].rsplit(" ", 1)[0] + "…"
+
+
+def printable(text: str) -> str:
+    """A text in which nothing breaks a line, a terminal or a command's argument."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def shortened(body: Sequence[str]) -> list[str]:

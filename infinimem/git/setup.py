@@ -27,12 +27,16 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
 BY_LINE = (BUFFER, f"{EVIDENCE}/*.md")
 """What git merges by line unless this clone's own attributes, which outrank the library's, name the driver."""
 NAME = "infinimem: by entry"
-MISSING = "case $? in 126|127) git merge-file -L ours -L base -L theirs %A %O %B;; *) exit $?;; esac"
+OTHERWISE = "case $? in 1) exit 1;; *) git merge-file -L ours -L base -L theirs %A %O %B;; esac"
+"""1: the driver left conflict markers. Anything else: it is gone, too old, or failed, and our side is as it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What `init --git` found and made; `done` in words, empty when everything was there already."""
+    """What `init --git` found and made; `done` in words, empty when everything was there already.
+
+    `waiting` says that some of memory is in no commit yet.
+    """
 
     tree: Path
     done: tuple[str, ...]
@@ -59,7 +63,7 @@ def set_up(root: Path) -> Setup:
     if add_lines(tree / own, lacking(tree / own, wanted)):
         done.append(f"{BUFFER} and {EVIDENCE}/ are merged by entry in this clone")
     (root / SAID).unlink(missing_ok=True)
-    status = run_git(root, "status", "--porcelain", "--", ".")
+    status = run_git(root, "status", "--porcelain", "--", BUFFER, TOPICS, EVIDENCE)
     return Setup(tree, tuple(done), waiting=bool(status.out))
 
 
@@ -82,11 +86,11 @@ def register(tree: Path) -> bool:
 
 
 def driver_command() -> str:
-    """The driver as git's shell runs it. Where the program has gone, the file is merged as text.
+    """The driver as git's shell runs it. Where the program has gone or failed, the file is merged as text.
 
     git takes a driver that cannot be started for one that met a conflict, and leaves our side without a mark.
     """
-    return f"{program()} merge-driver %O %A %B %P || {MISSING}"
+    return f"{program()} merge-driver %O %A %B %P || {OTHERWISE}"
 
 
 def program() -> str:
@@ -160,6 +164,7 @@ def add_lines(place: Path, lines: Sequence[str]) -> bool:
     lead = old if not old or old.endswith(b"\n") else old + ending
     new = lead + b"".join(line.encode("utf-8", "surrogateescape") + ending for line in lines)
     beside = place.with_name(f"{place.name}.infinimem.tmp")
+    beside.unlink(missing_ok=True)  # a repository may bring a link of that name
     try:
         mode = place.stat().st_mode & 0o7777 if place.exists() else PRIVATE_FILE
         write_private(beside, new)

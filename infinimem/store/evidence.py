@@ -13,7 +13,6 @@ from infinimem.store.buffer import evidence_files
 from infinimem.store.layout import EVIDENCE
 from infinimem.store.transaction import Append
 from infinimem.text.document import Event, events, parse, parse_piece
-from infinimem.text.lines import split_lines
 from infinimem.text.signature import parse_seqs, render_fields, render_seqs
 
 FEW = 20
@@ -157,18 +156,20 @@ def fragments(path: Path, needle: re.Pattern[bytes], wanted: set[int]) -> list[t
 
 def all_records(root: Path) -> dict[int, Record]:
     """Everything evidence says, by seq."""
+    return records_in(parse(f"{EVIDENCE}/{path.name}", path.read_bytes()) for path in evidence_files(root))
+
+
+def records_in(documents: Iterable[Document]) -> dict[int, Record]:
+    """Everything that some files of evidence say, by seq."""
     entries: dict[int, list[tuple[str, Entry]]] = {}
     happened: dict[int, list[tuple[str, Event]]] = {}
-    for path in evidence_files(root):
-        name = f"{EVIDENCE}/{path.name}"
-        lines = split_lines(path.read_bytes())
-        document = parse(name, path.read_bytes())
+    for document in documents:
         for entry in document.entries:
             for seq in entry.seqs:
-                entries.setdefault(seq, []).append((name, entry))
-        for event in events(lines):
+                entries.setdefault(seq, []).append((document.path, entry))
+        for event in events(document.lines):
             for seq in event.seqs:
-                happened.setdefault(seq, []).append((name, event))
+                happened.setdefault(seq, []).append((document.path, event))
     return {
         seq: Record(seq, tuple(entries.get(seq, ())), tuple(happened.get(seq, ())))
         for seq in sorted({*entries, *happened})

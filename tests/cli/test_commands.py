@@ -222,7 +222,7 @@ def test_status_loads_neither_models_nor_ranking(memory: Path) -> None:
 
 @pytest.mark.parametrize("command", ["status", "catalog", "search Maya", "ask Maya", "grep Maya", "read maya-work",
                                      "trace 12", "config", "stats", "stats --cost", "schema", "check",
-                                     "flush --dry-run", "flush"])  # fmt: skip
+                                     "history", "history 12", "diff", "flush --dry-run", "flush"])  # fmt: skip
 def test_what_goes_into_a_pipe_is_written_without_rich(memory: Path, command: str) -> None:
     assert "rich" not in loaded_by(memory, *command.split())
 
@@ -254,6 +254,12 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("import", ("import", "topics", "--from", "notes")),
     ("check", ("check",)),
     ("check-preview", ("check", "--fix", "--dry-run")),
+    ("history", ("history",)),
+    ("history", ("history", "maya-work")),
+    ("history", ("history", "12")),
+    ("diff", ("diff",)),
+    ("diff", ("diff", "--text")),
+    ("diff", ("diff", "2026-05-01")),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),
     ("export", ("export", "--out", "out.jsonl")),
@@ -382,7 +388,8 @@ def test_growth_is_drawn_on_a_terminal_and_listed_in_a_pipe(memory: Path) -> Non
     [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False)],
 )
 def test_colour_is_for_terminals_that_want_it(memory: Path, more: Mapping[str, str], coloured: bool) -> None:
-    for command in ("ask Where does Maya work?", "search Maya", "grep Maya", "read maya-work", "catalog", "status"):
+    looking = "ask Where does Maya work?", "search Maya", "grep Maya", "read maya-work", "catalog", "status"
+    for command in (*looking, "history", "diff", "diff --text"):
         shown, code = terminal(f"infinimem {command}", memory, **more)
         assert code == 0
         assert bool(COLOUR.search(shown)) is coloured, command

@@ -13,7 +13,7 @@ from infinimem.errors import BadInput
 from infinimem.git.registered import AGAIN, NOT_REGISTERED, SAID, driver_missing, reminder
 from infinimem.git.setup import set_up
 from infinimem.store.layout import create_library
-from tests.git.world import git, infinimem
+from tests.git.world import git, infinimem, library_with
 
 NAMES = ("CURRENT.md", "evidence/2026-11.md", "topics/a.md", "topics/a b/ü/é.md", "topics/x.txt", "notes.md")
 
@@ -163,13 +163,14 @@ def test_a_git_folder_that_lies_elsewhere(tmp_path: Path) -> None:
     assert driver_missing(root)
 
 
-def test_a_driver_whose_program_is_gone_leaves_ordinary_conflict_markers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["/gone/infinimem", "sh -c 'exit 2'", "sh -c 'exit 3'"])
+def test_a_driver_that_is_gone_or_fails_leaves_ordinary_conflict_markers(tmp_path: Path, program: str) -> None:
     root = tmp_path / "memory"
     create_library(root)
     set_up(root)
     command = git(root, "config", "merge.infinimem.driver")
-    program, _, rest = command.partition(" merge-driver ")
-    git(root, "config", "merge.infinimem.driver", f"{tmp_path}/gone merge-driver {rest}")
+    _, _, rest = command.partition(" merge-driver ")
+    git(root, "config", "merge.infinimem.driver", f"{program} merge-driver {rest}")
     topic = root / "topics" / "a.md"
     topic.write_text("# A\n\none\ntwo\nthree\n")
     git(root, "add", ".")
@@ -182,7 +183,6 @@ def test_a_driver_whose_program_is_gone_leaves_ordinary_conflict_markers(tmp_pat
     git(root, "commit", "-qam", "ours")
     git(root, "merge", "-q", "other", code=1)
     assert topic.read_text() == "# A\n\none\n<<<<<<< ours\nII\n=======\n2\n>>>>>>> theirs\nthree\n"
-    assert program
 
 
 # A clone that was not told
@@ -255,6 +255,27 @@ def test_a_driver_that_git_finds_is_found(tmp_path: Path, place: str, home: Path
         if place == "xdg":
             (home / "config" / "git" / "config").unlink()
             (home / "config" / "git").rmdir()
+
+
+def test_links_that_a_repository_brings_lead_nowhere(tmp_path: Path) -> None:
+    root = tmp_path / "memory"
+    library_with(root, ["a fact"])
+    set_up(root)
+    (root / "infinimem.yaml").write_text("format: 1\ngit.commit: true\n")
+    (tmp_path / "precious").write_text("mine")
+    for name in ("driver-said", "uncommitted"):
+        (root / ".infinimem" / name).symlink_to(tmp_path / "precious")
+    (root / ".gitattributes.infinimem.tmp").symlink_to(tmp_path / "precious")
+    git(root, "add", "-f", ".")
+    git(root, "commit", "-qm", "links")
+    git(tmp_path, "clone", "-q", "memory", "clone")
+    stamp = (tmp_path / "precious").stat().st_mtime_ns
+    assert (tmp_path / "clone" / ".infinimem" / "uncommitted").is_symlink()
+    infinimem("flush", folder=tmp_path / "clone")
+    (tmp_path / "clone" / ".gitattributes").write_text("")
+    infinimem("init", "--git", folder=tmp_path / "clone")
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "precious").stat().st_mtime_ns == stamp
 
 
 def test_what_only_looks_like_a_driver_is_none(tmp_path: Path) -> None:
