@@ -137,7 +137,7 @@ class Library:
         """
         if not self.is_restricted:
             return self.root
-        from infinimem.access import view
+        from infinimem.access.view import view
 
         return view(self.root, self.audience, self.settings.access(self.audience))
 
@@ -413,7 +413,7 @@ class Library:
 
     def _with_real_names(self, plan: Plan) -> Plan:
         """A plan that an audience made, with the names that topics have in the library."""
-        from infinimem.access import names_in
+        from infinimem.access.view import names_in
         from infinimem.plan.paper import with_topics
 
         return with_topics(plan, names_in(self.place()))
@@ -422,7 +422,7 @@ class Library:
         """A report as the audience may see it: numbers, and topics that it knows; no words, titles or diff."""
         if not self.is_restricted:
             return report
-        from infinimem.access import names_in
+        from infinimem.access.view import names_in
         from infinimem.plan.paper import Plan
 
         place = self.place()

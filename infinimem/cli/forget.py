@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 app = command_app()
 
+COMMANDS = 4
+"""Commands that rewrite a history in which no file was named after what is gone."""
+
 
 @app.command(
     epilog=examples(
@@ -100,6 +103,7 @@ def values_of(report: Forgotten) -> dict[str, Any]:
             "repository": history.repository,
             "versions": history.versions,
             "paths": list(history.paths),
+            "messages": history.messages,
             "commands": list(history.commands),
         },
     }
@@ -166,13 +170,16 @@ def tell_history(history: History) -> None:
     """What git still holds, and how to rewrite that."""
     if not history.repository:
         return
-    if not history.versions:
+    if not history.versions and not history.messages:
         say(f"no commit of {history.repository} holds their words; other clones may")
         return
     versions = "a history too large to search" if history.versions < 0 else count(history.versions, "version")
     of = f" of {', '.join(map(shown, history.paths))}" if history.paths else ""
-    say(f"git still holds them: {versions}{of} in {history.repository}. To take them out of its history,")
-    say("commit, then type what is to go, one text a line, and end with Ctrl-D; it is stored nowhere:")
+    told = f" and {count(history.messages, 'commit message')}" if history.messages else ""
+    say(f"git still holds them: {versions}{of}{told} in {history.repository}. To rewrite that, in bash or zsh:")
     for command in history.commands:
         out(f"  $ {command}")
+    say("after words=$(cat) type what is to go, one text a line, and end with Ctrl-D; it is stored nowhere")
+    if len(history.commands) > COMMANDS:
+        say("where a file was named after it, type the old paths at the second filter-repo")
     say("every other clone, fork and backup has to be rewritten or deleted, too; see: git filter-repo --help")

@@ -307,6 +307,7 @@ def forget_schema() -> Schema:
             repository=text("empty where there is none"),
             versions=number("of files that hold the words; -1: too many to search", -1),
             paths=rows(text()),
+            messages=number("commits whose message holds them"),
             commands=rows(text(), "what takes them out of its history"),
         ),
     )

@@ -17,11 +17,15 @@ MOST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What git holds: `versions` of `paths` with the words (-1: too many to search). No `repository`: no git here."""
+    """What git holds: `versions` of `paths` with the words (-1: too many to search), and how many commit `messages`.
+
+    No `repository`: no git here.
+    """
 
     repository: str = ""
     versions: int = 0
     paths: tuple[str, ...] = ()
+    messages: int = 0
     commands: tuple[str, ...] = ()
 
 
@@ -32,13 +36,14 @@ def history_of(root: Path, words: Words) -> History:
         return History()
     try:
         held = versions_with(tree, words)
+        messages = messages_with(tree, words)
     except (BadInput, NeedsAttention):  # no git here, or too slow: what it holds cannot be told
-        held = None
-    if held is None:
-        return History(str(tree), -1, (), commands_for(root, tree))
-    if not held:
+        held, messages = None, 0
+    named = held is None or any(words.in_name(path) for path in held)
+    if held is not None and not held and not messages:
         return History(str(tree))
-    return History(str(tree), len(held), tuple(sorted(set(held))), commands_for(root, tree))
+    commands = commands_for(root, tree, named=named)
+    return History(str(tree), -1 if held is None else len(held), tuple(sorted(set(held or ()))), messages, commands)
 
 
 def versions_with(tree: Path, words: Words) -> list[str] | None:
@@ -48,7 +53,17 @@ def versions_with(tree: Path, words: Words) -> list[str] | None:
     blobs = {pair[0]: pair[1].decode("utf-8", "replace") for pair in named if len(pair) == 2 and pair[1]}
     if len(blobs) > MOST:
         return None
-    return [blobs[name] for name, content in contents(tree, list(blobs)) if holds(content, words)]
+    return [
+        blobs[name]
+        for name, content in contents(tree, list(blobs))
+        if words.in_name(blobs[name]) or holds(content, words)
+    ]
+
+
+def messages_with(tree: Path, words: Words) -> int:
+    """How many commits say the words in their message."""
+    told = run_git(tree, "log", "--all", "--reflog", "-z", "--format=%B").out.split(b"\0")
+    return sum(holds(message, words) for message in told)
 
 
 def holds(content: bytes, words: Words) -> bool:
@@ -56,14 +71,16 @@ def holds(content: bytes, words: Words) -> bool:
     return any(True for _ in words.places(readable(content)))
 
 
-def commands_for(root: Path, tree: Path) -> tuple[str, ...]:
+def commands_for(root: Path, tree: Path, *, named: bool) -> tuple[str, ...]:
     """The commands that rewrite a history. None of them names the words: they are typed in, and stored nowhere."""
     here = f"git -C {quote(str(tree))}"
+    typed = '<(printf "%s\\n" "$words")'
     return (
         f"git -C {quote(str(root))} add -A . && {here} commit -m Forget",
-        f"{here} filter-repo --force --replace-text <(cat)",
-        f"{here} reflog expire --expire=now --all",
-        f"{here} gc --prune=now",
+        "words=$(cat)",
+        f"{here} filter-repo --force --replace-text {typed} --replace-message {typed}",
+        *([f"{here} filter-repo --force --invert-paths --paths-from-file <(cat)"] if named else []),
+        f"{here} reflog expire --expire=now --all && {here} gc --prune=now",
     )
 
 

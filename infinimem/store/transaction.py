@@ -435,8 +435,10 @@ def empty_index(folder: Path) -> None:
 
 def remove_views(folder: Path) -> None:
     """Remove what audiences read, each while nobody makes it anew from older files."""
-    for view in folder.iterdir() if folder.is_dir() else ():
+    views = [view for view in folder.iterdir() if view.is_dir()] if folder.is_dir() else []
+    for view in views:
         with exclusive(view / STATE / "view.lock", doing="a view"):
+            view.with_name(f"{view.name}.json").unlink(missing_ok=True)
             empty_index(view / INDEX)
             shutil.rmtree(view)
 

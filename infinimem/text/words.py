@@ -75,6 +75,8 @@ def says_when(terms: Iterable[str]) -> bool:
 
 def fold(text: str) -> str:
     """Lower case without accents: how names are compared."""
+    if text.isascii():
+        return text.lower()
     plain = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
     bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return bare.translate(_LETTERS)

@@ -123,6 +123,7 @@ def live(library: Library, history: list[tuple[Any, ...]], private: dict[str, st
                     path.write_text(path.read_text("utf-8") + "\nMy remark on Zorblatt.\nAnd one on Maya.\n", "utf-8")
             case ("look",):
                 library.search("Zorblatt")
+                Library.open(library.root, audience="mcp").search("Maya")
     return secret
 
 
@@ -214,8 +215,8 @@ def test_nothing_that_is_withheld_is_shown_in_any_way(
     ticks = itertools.count()
     clock = lambda: START + timedelta(seconds=next(ticks))  # noqa: E731 - a clock of one line
     library = Library.open(root, create=True, clock=clock)
-    secret = live(library, history, private, public)
     (root / "infinimem.yaml").write_text(f"format: 1\naccess:\n  mcp:\n    {text}\n")
+    secret = live(library, history, private, public)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INFINIMEM_AUDIENCE", "mcp")
         for asked, answer in everything(root, "mcp", clock):

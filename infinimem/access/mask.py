@@ -1,37 +1,20 @@
-"""What an audience may see: a view of the library without the rest, in which all of its reading takes place.
-
-Rules (`access` in the settings) say which entries an audience, such as agents over MCP, is never shown. They are kept
-below every tool: whoever reads for an audience reads a second folder, `.infinimem/views/NAME`, with the library's files
-less those entries and the words that only they say. Lines keep their numbers. No reader, index, search or export that
-works on that folder can get round the rules, for what they forbid is not there.
-"""
+"""Documents as they may be seen: entries that rules withhold, and what tells of them, masked line by line. Pure."""
 
 from __future__ import annotations
 
-import json
-import re
-import secrets
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any
 
 from infinimem.config import Access
 from infinimem.consolidate.commit import extract
-from infinimem.errors import StorageFailed
-from infinimem.forgetting.survey import Survey, read_survey
+from infinimem.forgetting.survey import Survey
 from infinimem.forgetting.words import OUR_OWN, Words, tokens_of, words_of
-from infinimem.indexing import commit_mark, finish_commit
 from infinimem.model import Document, Entry, Span, path_of
 from infinimem.plan import lexical
 from infinimem.plan.desk import reads_as
 from infinimem.plan.lexical.weigh import light_terms
-from infinimem.store.files import digest_of, make_folder, read_bytes, write_private
-from infinimem.store.layout import BUFFER, MANIFEST, VIEWS, safe_path
-from infinimem.store.lock import exclusive
-from infinimem.store.read import list_files
+from infinimem.store.layout import BUFFER
 from infinimem.text.document import body_tokens, edit, entry_lines, events, parse_lines, render
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import FENCE, ending_of, is_blank
@@ -39,109 +22,7 @@ from infinimem.text.words import analyse
 
 MASK = "<!-- … -->"
 """Stands in every line that is kept back; no word of it can be found."""
-VERSION = 1
-"""Changes with what a view is made of; one of another version is made anew."""
-SETTLED = 2.0
-"""Seconds after which a file can no longer change without its times telling."""
-ATTEMPTS = 5
 PLAIN_EVENTS = ("retire", "unflush", "restore", "forget", "flush")
-NAME = re.compile(r"[a-z][a-z0-9+-]*")
-
-Withheld = Callable[[Entry], bool]
-"""Says whether an entry is kept back."""
-
-
-def view(root: Path, audience: str, access: Access) -> Path:
-    """The folder in which an audience reads: the library itself where no rule is about it, else its view, up to date.
-
-    Raises `StorageFailed` where the view cannot be written: then nothing is shown.
-    """
-    if not access:
-        return root
-    assert NAME.fullmatch(audience) is not None
-    place = safe_path(root, f"{VIEWS}/{audience}")
-    try:
-        make_folder(place / ".infinimem")
-        with exclusive(place / ".infinimem" / "view.lock", doing=f"the view for {audience}"):
-            for _ in range(ATTEMPTS):
-                finish_commit(root)
-                seen = commit_mark(root)
-                bring_up_to_date(root, place, access)
-                if commit_mark(root) == seen and not (root / MANIFEST).exists():
-                    break
-    except OSError as error:
-        raise StorageFailed(f"{place} cannot be written: {error.strerror}; {audience} is shown nothing") from error
-    return place
-
-
-def bring_up_to_date(root: Path, place: Path, access: Access) -> None:
-    """Make the view what it should be, if any file or rule has changed since it was made."""
-    state = place / ".infinimem" / "view.json"
-    made = known_state(state)
-    rules = f"{VERSION} {access!r}"
-    listing = {path: list(status) for path, status in list_files(root).items()}
-    if made.get("rules") == rules and made.get("files") == listing and still_the_same(root, made.get("recent")):
-        return
-    state.unlink(missing_ok=True)  # whoever finds none makes it anew
-    now = time.time()
-    secret = str(made.get("secret") or secrets.token_hex(16))
-    names, files = masked_files(read_survey(root), access, secret)
-    write_files(place, files)
-    recent = {path: digest_at(root / path) for path, status in listing.items() if now - status[1] / 1e9 < SETTLED}
-    content = {"rules": rules, "files": listing, "recent": recent, "secret": secret, "names": names}
-    beside = state.with_name("view.json.tmp")
-    write_private(beside, json.dumps(content).encode())
-    beside.replace(state)
-
-
-def known_state(state: Path) -> dict[str, Any]:
-    """What the view was made of; {} where that cannot be told."""
-    try:
-        content = json.loads(state.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def names_in(place: Path) -> dict[str, str]:
-    """The topics that go by another name in a view, with the names that they have in the library."""
-    names = known_state(place / ".infinimem" / "view.json").get("names", {})
-    return {str(shown): str(real) for shown, real in names.items()}
-
-
-def still_the_same(root: Path, recent: Any) -> bool:
-    """Whether the files that had changed just before the view was made are what they were."""
-    return isinstance(recent, dict) and all(digest_at(root / path) == digest for path, digest in recent.items())
-
-
-def digest_at(path: Path) -> str:
-    """The digest of a file; "" where there is none."""
-    content = read_bytes(path)
-    return "" if content is None else digest_of(content)
-
-
-def write_files(place: Path, files: Mapping[str, bytes]) -> None:
-    """Have just these files in the view; what did not change is not touched."""
-    for path in list_files(place):
-        if path not in files:
-            (place / path).unlink()
-    for name in ("topics", "evidence"):
-        make_folder(safe_path(place, name))
-    for path, content in files.items():
-        if read_bytes(place / path) == content:
-            continue
-        target = safe_path(place, path)
-        make_folder(target.parent)
-        beside = place / ".infinimem" / "view.tmp"
-        write_private(beside, content)
-        beside.replace(target)
-    folders = [path for path in (place / "topics").rglob("*") if path.is_dir() and not path.is_symlink()]
-    for folder in sorted(folders, reverse=True):
-        if not any(folder.iterdir()):
-            folder.rmdir()
-
-
-# What a view shows: values in, values out
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,21 +45,18 @@ class Rules:
         return self.access.permits({})
 
 
-def masked_files(survey: Survey, access: Access, secret: str) -> tuple[dict[str, str], dict[str, bytes]]:
-    """The files of a view by path; and the topics that go by another name there, with their own."""
-    rules = rules_of(survey, access)
-    files = {BUFFER: render(masked(survey.buffer.document, rules)[0])} if survey.buffer.digest else {}
-    for path, file in survey.evidence.items():
-        files[path] = render(masked_evidence(file.document, rules))
-    names: dict[str, str] = {}
-    for file in survey.topics.values():
-        shown = masked_topic(file.document, rules, secret)
-        if shown is None:
-            continue
-        if shown.id != file.document.id:
-            names[shown.id] = file.document.id
-        files[shown.path] = render(shown)
-    return names, files
+def shown_of(document: Document, rules: Rules, secret: str) -> Document | None:
+    """Any file of a library as it may be seen, perhaps under another path; None where nothing of it may be."""
+    if document.path == BUFFER:
+        return masked(document, rules)[0]
+    if document.path.startswith("evidence/"):
+        return masked_evidence(document, rules)
+    return masked_topic(document, rules, secret)
+
+
+def shown_bytes(document: Document | None) -> bytes:
+    """A document's bytes; b"" where there is nothing to see."""
+    return b"" if document is None else render(document)
 
 
 def rules_of(survey: Survey, access: Access) -> Rules:
@@ -205,6 +83,18 @@ def rules_of(survey: Survey, access: Access) -> Rules:
     kept = [entry for entry in entries if not rules.withholds(entry)]
     shown = {seq: entry for seq, entry in spare.items() if seq not in hidden}
     return Rules(access, frozenset(hidden), words_of(gone, kept), shown)
+
+
+def is_told_alike(entries: Iterable[Entry], rules: Rules) -> bool:
+    """Whether the entries of changed files are withheld exactly as it was known before: then no other file changes."""
+    for entry in entries:
+        known = not rules.hidden.isdisjoint(entry.seqs)
+        if len(entry.seqs) > 1 or entry.signature.get("rev"):
+            if not known and not Access(rules.access.deny).permits(dict(entry.signature.fields)):
+                return False
+        elif known is rules.access.permits(dict(entry.signature.fields)):
+            return False
+    return True
 
 
 def masked(document: Document, rules: Rules) -> tuple[Document, bool]:

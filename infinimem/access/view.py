@@ -1,0 +1,204 @@
+"""The view of a library for an audience: made in a folder of its own, brought up to date for the changed files only."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infinimem.access.mask import Rules, is_told_alike, rules_of, shown_of
+from infinimem.config import Access
+from infinimem.errors import StorageFailed
+from infinimem.forgetting.survey import in_first_form, read_survey
+from infinimem.forgetting.words import Words
+from infinimem.indexing import commit_mark, finish_commit
+from infinimem.model import Document, Entry, topic_of
+from infinimem.store.evidence import read_records
+from infinimem.store.files import digest_of, make_folder, read_bytes, write_private
+from infinimem.store.layout import MANIFEST, VIEWS, safe_path
+from infinimem.store.lock import exclusive
+from infinimem.store.read import File, list_files, read_file
+from infinimem.text.document import render
+
+VERSION = 2
+"""Changes with what a view is made of; one of another version is made anew."""
+SETTLED = 2.0
+"""Seconds after which a file can no longer change without its times telling."""
+ATTEMPTS = 5
+NAME = re.compile(r"[a-z][a-z0-9+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a view was made of: the rules, how each file looked, the digests of those that had just changed.
+
+    `names` are the paths in the view of files that go by another name there, or by none (""), by their own path.
+    """
+
+    rules: str = ""
+    files: Mapping[str, list[int]] = field(default_factory=dict)
+    recent: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    secret: str = ""
+    hidden: tuple[int, ...] = ()
+    words: Words = field(default_factory=Words)
+
+
+def view(root: Path, audience: str, access: Access) -> Path:
+    """The folder in which an audience reads: the library itself where no rule is about it, else its view, up to date.
+
+    Raises `StorageFailed` where the view cannot be written: then nothing is shown.
+    """
+    if not access:
+        return root
+    assert NAME.fullmatch(audience) is not None
+    place = safe_path(root, f"{VIEWS}/{audience}")
+    state = safe_path(root, f"{VIEWS}/{audience}.json")
+    try:
+        make_folder(place / ".infinimem")
+        with exclusive(place / ".infinimem" / "view.lock", doing=f"the view for {audience}"):
+            for _ in range(ATTEMPTS):
+                finish_commit(root)
+                seen = commit_mark(root)
+                bring_up_to_date(root, place, state, access)
+                if commit_mark(root) == seen and not (root / MANIFEST).exists():
+                    break
+    except OSError as error:
+        raise StorageFailed(f"{place} cannot be written: {error.strerror}; {audience} is shown nothing") from error
+    return place
+
+
+def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> None:
+    """Make the view what it should be, if any file or rule has changed since it was made."""
+    made = known_state(state)
+    wanted = f"{VERSION} {access!r}"
+    listing = {path: list(status) for path, status in list_files(root).items()}
+    now = time.time()
+    late = [path for path, digest in made.recent.items() if path in listing and digest_at(root / path) != digest]
+    if made.rules == wanted and made.files == listing and not late:
+        return
+    changed = [path for path, status in listing.items() if made.files.get(path) != status or path in late]
+    files = [read_file(root, path) for path in changed]
+    rules = Rules(access, frozenset(made.hidden), made.words)
+    whole = made.rules != wanted or not is_told_alike(entries_in(files), rules)
+    if whole:
+        survey = read_survey(root)
+        files = [file for file in survey.files if file.path in listing]
+        rules = rules_of(survey, access)
+        made = Made(secret=made.secret or secrets.token_hex(16))
+    else:
+        rules = Rules(access, rules.hidden, rules.words, members_of(root, files, rules))
+    state.unlink(missing_ok=True)  # whoever finds none makes it anew
+    shown = {file.path: shown_of(file.document, rules, made.secret) for file in files}
+    names = {path: name for path, name in made.names.items() if path in listing and path not in shown}
+    names |= {path: name_of(document) for path, document in shown.items() if name_of(document) != path}
+    for name in ("topics", "evidence"):
+        make_folder(safe_path(place, name))
+    kept = {names.get(path, path) for path in listing}
+    remove_others(place, kept)
+    for document in shown.values():
+        if document is not None:
+            put(place, document)
+    digests = {file.path: file.digest for file in files}
+    recent = {
+        path: digests.get(path) or made.recent.get(path) or digest_at(root / path)
+        for path, status in listing.items()
+        if now - status[1] / 1e9 < SETTLED
+    }
+    hidden = tuple(sorted(rules.hidden))
+    write_state(state, Made(wanted, listing, recent, names, made.secret, hidden, rules.words))
+
+
+def entries_in(files: Iterable[File]) -> list[Entry]:
+    """The entries of files that are not others'."""
+    own = (file for file in files if not file.path.startswith("topics/") or not file.document.is_guest)
+    return [entry for file in own for entry in file.document.entries]
+
+
+def members_of(root: Path, files: Iterable[File], rules: Rules) -> dict[int, Entry]:
+    """The own words of those who share a line with a withheld entry."""
+    lines = (entry.seqs for entry in entries_in(files) if len(entry.seqs) > 1 and rules.withholds(entry))
+    seqs = {seq for line in lines for seq in line if seq not in rules.hidden}
+    found: dict[int, Entry] = {}
+    for seq, record in read_records(root, seqs).items():
+        for _, entry in record.entries:
+            if len(entry.seqs) == 1:
+                found[seq] = in_first_form(found.get(seq), entry)
+    return found
+
+
+def name_of(document: Document | None) -> str:
+    """Where a file stands in a view; "" for nowhere."""
+    return "" if document is None else document.path
+
+
+def digest_at(path: Path) -> str:
+    """The digest of a file; "" where there is none."""
+    content = read_bytes(path)
+    return "" if content is None else digest_of(content)
+
+
+def remove_others(place: Path, kept: set[str]) -> None:
+    """Remove what a view no longer holds."""
+    for path in list_files(place):
+        if path not in kept:
+            (place / path).unlink()
+    folders = [path for path in (place / "topics").rglob("*") if path.is_dir() and not path.is_symlink()]
+    for folder in sorted(folders, reverse=True):
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def put(place: Path, document: Document) -> None:
+    """Put a document into a view; what did not change is not touched."""
+    target = safe_path(place, document.path)
+    content = render(document)
+    if read_bytes(target) == content:
+        return
+    make_folder(target.parent)
+    beside = place / ".infinimem" / "view.tmp"
+    write_private(beside, content)
+    beside.replace(target)
+
+
+# What is known of a view
+
+
+def names_in(place: Path) -> dict[str, str]:
+    """The topics that go by another name in a view, with the names that they have in the library."""
+    names = known_state(place.with_name(f"{place.name}.json")).names
+    return {topic_of(shown): topic_of(path) for path, shown in names.items() if shown}
+
+
+def known_state(state: Path) -> Made:
+    """What the view was made of; nothing where that cannot be told."""
+    try:
+        given: dict[str, Any] = json.loads(state.read_text("utf-8"))
+        words = given.pop("words")
+        telling, grams, numbers = (frozenset(words[name]) for name in ("telling", "grams", "numbers"))
+        known = Words(telling, grams, numbers, tuple(words["statements"]))
+        return Made(**{**given, "hidden": tuple(given["hidden"]), "words": known})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return Made()
+
+
+def write_state(state: Path, made: Made) -> None:
+    """Remember what the view was made of. The file is the owner's: it lies beside the view, not in it."""
+    words = {
+        "telling": sorted(made.words.telling),
+        "grams": sorted(made.words.grams),
+        "numbers": sorted(made.words.numbers),
+        "statements": list(made.words.statements),
+    }
+    content = {
+        "rules": made.rules, "files": made.files, "recent": made.recent, "names": made.names, "secret": made.secret,
+        "hidden": made.hidden, "words": words,
+    }  # fmt: skip
+    beside = state.with_name(f"{state.name}.tmp")
+    write_private(beside, json.dumps(content).encode())
+    beside.replace(state)
