@@ -2,8 +2,8 @@
 
     python benchmarks/agents.py [--entries 10000] [--runs 5]
 
-The SDK's own client and the real process; the library as in benchmarks/speed.py, its index on disk, with a buffer that
-is due. Wall-clock seconds, median of the runs: on a busy machine compare within one run, by ratio.
+The SDK's own client; the library as in benchmarks/speed.py, its index on disk, with a buffer that is due. Wall-clock
+seconds of the real process, medians, on a busy machine only good for ratios; CPU with client and server in one process.
 """
 
 from __future__ import annotations
@@ -12,20 +12,22 @@ import argparse
 import asyncio
 import json
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp import Client, ClientSession, StdioServerParameters, stdio_client
 from speed import prepare
 
 from infinimem import Library, __version__
+from infinimem.agents.server import server_for
 from infinimem.text.tokens import estimate
 
 QUERIES = ("when does the ferry leave", "boat engine", "dinner with Ines", "the roof of the house", "work meeting")
@@ -55,31 +57,46 @@ async def first_answer(root: Path) -> tuple[float, float]:
         return greeted, time.monotonic() - started
 
 
+def cpu_of_children() -> float:
+    """CPU seconds of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def server_of(root: Path) -> StdioServerParameters:
     """The real process."""
     return StdioServerParameters(command=sys.executable, args=["-m", "infinimem", "-L", str(root), "mcp"])
 
 
 async def calls(root: Path, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of each kind of call, once everything is loaded; and the tokens of the definitions."""
-    taken: dict[str, list[float]] = {}
+    """Milliseconds of each kind of call to the real process, once everything is loaded."""
     async with stdio_client(server_of(root)) as streams, ClientSession(*streams) as session:
         said = await session.initialize()
         tools = (await session.list_tools()).tools
         sent = json.dumps([tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools])
         told = said.instructions or ""
-        print(
-            f"definitions: {len(tools)} tools, {estimate(sent)} tokens by our estimate, {len(sent) / 4:.0f} by length"
-        )
+        print(f"{len(tools)} tools: {estimate(sent)} tokens by our estimate, {len(sent) / 4:.0f} by length")
         print(f"instructions: {estimate(told)} tokens by our estimate, {len(told) / 4:.0f} by length")
-        for at in range(runs * 4):
-            for name, arguments in kinds(at):
-                started = time.monotonic()
-                result = await session.call_tool(name.split(" ")[0], arguments)
-                passed = time.monotonic() - started
-                assert not result.is_error, result.content
-                if at:  # the first loads what the tool needs
-                    taken.setdefault(name, []).append(passed * 1000)
+        return await measured(session, runs, time.monotonic)
+
+
+async def calls_inside(root: Path, runs: int) -> dict[str, list[float]]:
+    """CPU milliseconds of each kind of call, client and server in one process, the protocol between them."""
+    async with Client(server_for(Library.open(root))) as client:
+        return await measured(client, runs, time.process_time)
+
+
+async def measured(session: Client | ClientSession, runs: int, clock: Callable[[], float]) -> dict[str, list[float]]:
+    """What each kind of call takes by a clock; the first of each loads what it needs and is left out."""
+    taken: dict[str, list[float]] = {}
+    for at in range(runs * 4):
+        for name, arguments in kinds(at):
+            started = clock()
+            result = await session.call_tool(name.split(" ")[0], arguments)
+            passed = clock() - started
+            assert not result.is_error, result.content
+            if at:
+                taken.setdefault(name, []).append(passed * 1000)
     return taken
 
 
@@ -99,6 +116,11 @@ def kinds(at: int) -> list[tuple[str, dict[str, Any]]]:
         ("search after a write", {"query": query}),
         ("consolidate (its task)", {}),
     ]
+
+
+def late(taken: Sequence[float]) -> float:
+    """What nine of ten keep within."""
+    return sorted(taken)[len(taken) * 9 // 10]
 
 
 def threads(root: Path, searches: int) -> None:
@@ -155,12 +177,16 @@ def main() -> None:
         Library.open(root).search("ferry")
         print(f"import of the SDK alone: {seconds_to_run('import mcp.server.lowlevel', given.runs):.2f} s")
         print(f"import of the server: {seconds_to_run('import infinimem.agents.server', given.runs):.2f} s")
+        before = cpu_of_children()
         answers = [asyncio.run(first_answer(root)) for _ in range(given.runs)]
+        print(f"CPU from start to end, one answer in between: {(cpu_of_children() - before) / given.runs:.2f} s")
         print(f"handshake done after {statistics.median(greeted for greeted, _ in answers):.2f} s")
         print(f"first answer after {statistics.median(answered for _, answered in answers):.2f} s")
-        for name, taken in asyncio.run(calls(root, given.runs)).items():
-            late = sorted(taken)[len(taken) * 9 // 10]
-            print(f"{name:26} {statistics.median(taken):6.1f} ms, 9 of 10 within {late:.1f}")
+        walls, cpus = asyncio.run(calls(root, given.runs)), asyncio.run(calls_inside(root, given.runs))
+        print(f"{'':26} {'CPU':>9} {'9 of 10':>9} {'wall':>9} {'9 of 10':>9}   milliseconds")
+        for name in walls:
+            row = [figure for taken in (cpus[name], walls[name]) for figure in (statistics.median(taken), late(taken))]
+            print(f"{name:26} " + " ".join(f"{figure:9.1f}" for figure in row))
         threads(root, 20 * given.runs)
 
 

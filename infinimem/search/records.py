@@ -83,8 +83,9 @@ def _heading_terms(headings: tuple[str, ...], language: str) -> tuple[str, ...]:
     return tuple(term for heading in headings for term in analyse(heading, language))
 
 
+@lru_cache(8192)
 def restore(words: str, above: str, stored: bytes) -> Record:
-    """The record that `words`, `above` and `stored` came from."""
+    """The record that `words`, `above` and `stored` came from; remembered for the next search of this process."""
     path, line, stop, text, seqs, headings, fields, retired, flags = json.loads(stored.decode("utf-8", "surrogatepass"))
     unit = Unit(
         path,
