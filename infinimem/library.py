@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.evolve.review import Edit, Review
     from infinimem.grep import Match
     from infinimem.llm.meter import Metered
     from infinimem.llm.port import Model
@@ -337,6 +338,32 @@ class Library:
 
         require(not isinstance(seqs, str | int), "recover takes several seqs, as a list")
         return recover(self.root, list(seqs))
+
+    # evolve
+
+    def review(self, most: int = 20) -> Review:
+        """What waits for a person: proposals that a gate held back, and the `most` newest edits with their verdicts."""
+        from infinimem.evolve.review import review
+
+        return review(self.root, self._finder(), self.settings, self.clock(), most)
+
+    def take(self, numbers: Sequence[int], *, dry_run: bool = False) -> Report:
+        """Carry out proposals, by their numbers in `review`: the rules hold, the gate does not. Can be undone."""
+        from infinimem.evolve.review import take
+
+        return take(self.root, self._finder, self.settings, self.clock(), numbers, dry_run=dry_run)
+
+    def drop(self, numbers: Sequence[int]) -> int:
+        """Forget proposals, by their numbers in `review`; gives how many."""
+        from infinimem.evolve.review import drop
+
+        return drop(self.root, numbers)
+
+    def judge(self, edit: str, verdict: str) -> Edit:
+        """Record in evidence that an edit (by its name in `review`) was `valid` or `harmful`. Raises `BadInput`."""
+        from infinimem.evolve.review import judge
+
+        return judge(self.root, self._finder(), self.clock(), edit, verdict)
 
     # read
 

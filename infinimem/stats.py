@@ -24,11 +24,14 @@ from infinimem.text.signature import parse_fields, parse_seqs
 if TYPE_CHECKING:
     from infinimem.search.index import CatalogRow, Index
 
+EDITS = ("superseded", "duplicate", "split")
+"""Reasons for a retirement that a plan decided on."""
+VERDICT = ("edit", "topic", "verdict", "of")
 EVENT = re.compile(rb"^- <event=([a-z]+)[^\n]*", re.MULTILINE)
 FIELD = {
     name: re.compile(rb"[<,] ?" + name.encode() + rb"=([^,>\n]*)") for name in ("source", "observed", "time", "rev")
 }
-FIELD |= {name: re.compile(rb", ?" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at")}
+FIELD |= {name: re.compile(rb", ?" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at", *VERDICT)}
 MONTH = re.compile(r"\d{4}-\d\d")
 FAILURES = ("failed", "broken off")
 """How the outcome of a call begins that gave nothing."""
@@ -41,6 +44,16 @@ class Month:
     month: str
     written: int
     retired: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What people said of a plan's edits of one kind (All-Mem, edit audit): `edits` were made, as evidence tells."""
+
+    kind: str
+    edits: int
+    valid: int
+    harmful: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,7 @@ class Stats:
     months: tuple[Month, ...]
     by_size: tuple[CatalogRow, ...]
     disk: Mapping[str, int]
+    audits: tuple[Audit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,8 @@ class Tally:
     months: dict[int, str]
     gone: dict[int, tuple[str, str]]
     forgotten: set[int]
+    edits: Counter[str]
+    verdicts: dict[tuple[str, str, str], str]
 
 
 # Sizes and growth
@@ -122,7 +138,7 @@ def stats(root: Path, index: Index) -> Stats:
     """The figures of a library; the index is up to date."""
     rows = index.catalog()
     own = [row for row in rows if not row.guest and row.topic != CURRENT]
-    tally = Tally({}, {}, {}, set())
+    tally = Tally({}, {}, {}, set(), Counter(), {})
     for path in evidence_files(root):
         count_evidence(path.read_bytes(), tally)
     seen: Counter[int] = Counter()
@@ -150,7 +166,16 @@ def stats(root: Path, index: Index) -> Stats:
         tuple(Month(month, written[month], retired[month]) for month in sorted({*written, *retired})),
         tuple(sorted(own, key=lambda row: (-row.tokens, row.topic))),
         disk(root, index),
+        tuple(audits(tally)),
     )
+
+
+def audits(tally: Tally) -> Iterator[Audit]:
+    """The verdicts on each kind of edit that was judged or made; the last one on an edit counts."""
+    judged = Counter((kind, verdict) for (kind, _, _), verdict in tally.verdicts.items())
+    for kind in sorted({*tally.edits, *(kind for kind, _ in judged)}):
+        valid, harmful = judged[kind, "valid"], judged[kind, "harmful"]
+        yield Audit(kind, max(tally.edits[kind], valid + harmful), valid, harmful)
 
 
 def count_file(root: Path, path: str, tally: Tally) -> list[int]:
@@ -173,6 +198,8 @@ def count_entries(content: bytes, matches: Iterable[re.Match[bytes]], tally: Tal
             continue
         seqs = parse_seqs(match[2].decode())
         found += seqs
+        if len(seqs) > 1 and value(head_at(content, match.start()), "rev") == "1":
+            tally.edits["joined"] += 1
         if not all(seq in tally.sources for seq in seqs):
             head = head_at(content, match.start())
             note(seqs, value(head, "source"), month_in(value(head, "observed") or value(head, "time")), tally)
@@ -195,6 +222,11 @@ def count_evidence(content: bytes, tally: Tally) -> None:
         if kind == "retire":
             event = (value(rest, "why") or "retired", month_in(value(rest, "at")))
             tally.gone.update(dict.fromkeys(seqs, event))
+            if event[0] in EDITS:
+                tally.edits[event[0]] += 1
+        elif kind == "verdict":
+            about = (value(rest, "edit"), value(rest, "seq") or value(rest, "topic"), value(rest, "of"))
+            tally.verdicts[about] = value(rest, "verdict")
         elif kind == "forget":
             tally.forgotten.update(seqs)
             for seq in seqs:

@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "check": ("care", "Look for anything amiss; --fix repairs what is safe."),
         "split": ("flush", "Split a topic by its subjects."),
         "merge": ("flush", "Merge topics into one."),
+        "review": ("evolve", "Proposals to take or drop, recent edits to judge."),
         "undo": ("flush", "Take the last flush, split or merge back."),
         "recover": ("care", "Bring back entries that an editor saved over."),
     },

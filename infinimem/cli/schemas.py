@@ -29,6 +29,8 @@ ABOUT = {
     "split": "split --json: the report, as of flush",
     "merge": "merge --json: the report, as of flush",
     "undo": "undo --json: the report, as of flush",
+    "review": "review --json: proposals and recent edits",
+    "review-take": "review --take N --json: the report, as of flush",
     "recover": "recover --json: the seqs that came back",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
@@ -147,7 +149,7 @@ def output_schema(name: str) -> Schema:
                 failures=rows(text(), "what the model could not do"),
                 usage=USAGE,
             )
-        case "flush" | "split" | "merge" | "undo":
+        case "flush" | "split" | "merge" | "undo" | "review-take":
             return report_schema()
         case "flush-estimate":
             price = share("at model.price_in and model.price_out; 0 where they are not set")
@@ -267,6 +269,8 @@ def view_schema(name: str) -> Schema:
             )  # fmt: skip
         case "trace":
             return {"anyOf": [story_schema(), rows(story_schema())]}
+        case "review":
+            return review_schema()
         case "check":
             return rows(
                 record(
@@ -290,6 +294,7 @@ def figures_schema() -> Schema:
     names = "topics guests entries buffered written tokens median_tokens forgotten".split()
     counts = {"type": "object", "additionalProperties": number()}
     topic = record(topic=text(), entries=number(), tokens=number())
+    audit = record(kind=text(), edits=number("made, as far as evidence tells"), valid=number(), harmful=number())
     return record(
         library=text(),
         **{name: number() for name in names},
@@ -300,6 +305,7 @@ def figures_schema() -> Schema:
         largest=rows(topic),
         smallest=rows(topic, "smallest first, without those among the largest"),
         bytes={**counts, "description": "on disk, by part"},
+        audits=rows(audit, "what people said of edits: see infinimem review"),
     )
 
 
@@ -310,6 +316,35 @@ def cost_schema() -> Schema:
     counts = {name: number() for name in ("calls", "failures", "tokens_in", "tokens_out")}
     row = record(**kind, **counts, seconds=share(), price=price)
     return record(total=row, rows=rows(row, "by month, command, step and model"))
+
+
+def review_schema() -> Schema:
+    """What `review` prints: what waits for a person, and what was done."""
+    step = {"type": "object", "description": "as in a plan, with the planner's confidence"}
+    texts = rows(text(), "words; of a split or merge of topics their ids")
+    proposal = record(
+        number=number("for --take and --drop", 1),
+        at=text(),
+        step=step,
+        before=texts,
+        after=texts,
+        refused=text("why it cannot be taken now; empty otherwise"),
+    )
+    kinds = "superseded duplicate split joined topic-split topic-merge".split()
+    edit = record(
+        edit=text("its name, for --valid and --harmful"),
+        kind={"enum": kinds},
+        at=text(),
+        seqs=rows(number(least=1)),
+        by=rows(number(least=1), "what took their place"),
+        topics=rows(text()),
+        before=texts,
+        after=texts,
+        undone=truth("taken back since"),
+        verdict={"enum": ["", "valid", "harmful"]},
+        judged=text("when; empty for never"),
+    )
+    return record(proposals=rows(proposal), edits=rows(edit, "newest first"))
 
 
 def story_schema() -> Schema:

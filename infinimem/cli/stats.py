@@ -15,7 +15,7 @@ from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
     from infinimem.search.index import CatalogRow
-    from infinimem.stats import Month, Spent, Stats
+    from infinimem.stats import Audit, Month, Spent, Stats
 
 app = command_app()
 
@@ -64,6 +64,7 @@ def stats_values(now: Stats, top: int) -> dict[str, Any]:
         "largest": [topic_values(row) for row in now.by_size[:top]],
         "smallest": [topic_values(row) for row in smallest(now, top)],
         "bytes": dict(now.disk),
+        "audits": [asdict(one) for one in now.audits],
     }
 
 
@@ -94,6 +95,9 @@ def print_stats(now: Stats, top: int) -> None:
         ),
         ("on disk", ", ".join(f"{part} {size_of(size)}" for part, size in now.disk.items())),
     ]
+    judged = ", ".join(audit_words(one) for one in now.audits if one.valid or one.harmful)
+    if judged:
+        lines.append(("review", judged))
     if now.doubled:
         lines.append(("doubled", f"{seqs_shown(now.doubled)} stand in two places; see: infinimem check"))
     for name, text in lines:
@@ -102,6 +106,11 @@ def print_stats(now: Stats, top: int) -> None:
     print_sources(now.sources, top)
     print_topics("largest topics (entries, tokens)", now.by_size[:top])
     print_topics("smallest topics", smallest(now, top))
+
+
+def audit_words(one: Audit) -> str:
+    """`superseded 9 of 10 judged valid (12 made)`."""
+    return f"{one.kind} {one.valid} of {one.valid + one.harmful} judged valid ({one.edits:,} made)"
 
 
 def seqs_shown(seqs: Sequence[int]) -> str:

@@ -235,6 +235,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ask", ("ask", "xylophone")),
     ("write", ("write", "one", "one", "The pantry needs salt.")),
     ("recover", ("recover", "42")),
+    ("review", ("review",)),
+    ("review", ("review", "12", "--valid")),
     ("check", ("check",)),
     ("stats", ("stats",)),
     ("stats-cost", ("stats", "--cost")),
@@ -254,7 +256,7 @@ def test_what_json_prints_is_what_its_schema_says(memory: Path) -> None:
     for name, arguments in OUTPUTS:
         value = json_of(memory, *arguments)
         jsonschema.validate(value, schema_of(name))
-    elsewhere = {"plan", "config", "demo", "write-extract"}  # which have tests of their own
+    elsewhere = {"plan", "config", "demo", "write-extract", "review-take"}  # which have tests of their own
     assert {name for name, _ in OUTPUTS} | elsewhere == set(ABOUT)
 
 
@@ -557,7 +559,7 @@ def completed(line: str, folder: Path) -> list[str]:
 
 
 def test_commands_options_and_topics_are_completed(memory: Path) -> None:
-    assert completed("infinimem re", memory) == ["read", "recover"]
+    assert completed("infinimem sta", memory) == ["status", "stats"]
     assert completed("infinimem read ", memory) == ["CURRENT", "maya-home", "maya-work"]
     assert completed("infinimem merge maya-work maya-h", memory) == ["maya-home"]
     assert completed(f"infinimem -L {memory} read maya-w", memory.parent) == ["maya-work"]
