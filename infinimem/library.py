@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
     from infinimem.evolve.review import Edit, Review
+    from infinimem.evolve.timeline import Held
     from infinimem.grep import Match
     from infinimem.llm.meter import Metered
     from infinimem.llm.port import Model
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from infinimem.readers.evidence import Switches
     from infinimem.reading import Page, Status, Trace
     from infinimem.search.index import CatalogRow, Index
+    from infinimem.search.past import PastIndex
     from infinimem.stats import Spent, Stats
 
 TIME = re.compile(
@@ -61,6 +63,7 @@ class Library:
         self._model = model
         self._index: Index | None = None
         self._settings: Settings | None = None
+        self._replayed: tuple[object, PastIndex] | None = None
 
     @classmethod
     def open(
@@ -90,7 +93,7 @@ class Library:
 
     def close(self) -> None:
         """Let go of the index."""
-        self._index = None
+        self._index = self._replayed = None
 
     @property
     def settings(self) -> Settings:
@@ -359,6 +362,28 @@ class Library:
 
         return drop(self.root, numbers)
 
+    def timeline(self, about: str | int, k: int = 10) -> list[Held]:
+        """When statements held, in order of time: those of a topic, a seq's whole story, or what a query finds.
+
+        What they replaced and what replaced them is among them, wherever it stands.
+        """
+        from infinimem.evolve.timeline import seqs_of_topic, timeline
+        from infinimem.reading import resolve_topic
+
+        index = self.index()
+        seqs = list(parse_seqs(str(about).strip().removeprefix("#")))
+        if not seqs:
+            require(isinstance(about, str) and bool(about.strip()), "a timeline is about a topic, a seq or a query")
+            topic = resolve_topic(self.root, str(about), lambda: self.index().catalog())
+            if topic is not None:
+                seqs = seqs_of_topic(index.entries((), Filter(topic=topic)))
+            else:
+                seqs = [seq for hit in self.search(str(about), k, filter=Filter(retired=True)) for seq in hit.seqs]
+        found = timeline(self.root, index, seqs)
+        if not found and parse_seqs(str(about)):
+            raise UnknownSeq(f"no entry has seq {about}; `infinimem status` names the newest")
+        return found
+
     def judge(self, edit: str, verdict: str) -> Edit:
         """Record in evidence that an edit (by its name in `review`) was `valid` or `harmful`. Raises `BadInput`."""
         from infinimem.evolve.review import judge
@@ -373,7 +398,7 @@ class Library:
         k = min(k, MOST_HITS)
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
-        return self.index().search(query, k, filter)
+        return self.index_at(filter).search(query, k, filter)
 
     def ask(
         self,
@@ -401,13 +426,13 @@ class Library:
         if model is None:
             from infinimem.ask import ask
 
-            return ask(self.index(), question, k, filter)
+            return ask(self.index_at(filter), question, k, filter)
         from infinimem.readers.agentic import Limits
         from infinimem.readers.evidence import Switches
         from infinimem.readers.memory import open_memory
         from infinimem.readers.run import answer
 
-        memory = open_memory(self.root, self.index(), filter, self.settings.text("language"))
+        memory = open_memory(self.root, self.index_at(filter), filter, self.settings.text("language"))
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
         return answer(
@@ -432,9 +457,24 @@ class Library:
             raise BadInput("no model is configured; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY")
         return ("agentic" if wanted == "auto" else wanted), model
 
-    def catalog(self) -> list[CatalogRow]:
-        """Every topic document with its summary, sorted by id; CURRENT is not among them."""
+    def catalog(self, *, filter: Filter = Filter()) -> list[CatalogRow]:
+        """Every topic document with its summary, sorted by id; CURRENT is not among them.
+
+        With `as_of` or `known_at` in the filter: the topics that had entries then, in the words of those.
+        """
+        past = self._past(filter)
+        if past is not None:
+            from infinimem.evolve.lives import past_catalog
+
+            return past_catalog(past)
         return [row for row in self.index().catalog() if row.topic != CURRENT]
+
+    def topics_like(self, text: str, k: int, *, filter: Filter = Filter()) -> list[str]:
+        """The topics whose entries share most with a text, best first; those of then with a date in the filter."""
+        past = self._past(filter)
+        if past is None:
+            return [match.topic for match in self.index().similar(text, k)]
+        return list(dict.fromkeys(past.home(hit.unit) for hit in past.search(text, 10 * k)))[:k]
 
     def grep(
         self,
@@ -508,6 +548,22 @@ class Library:
 
         self._index = fresh_index(self.root, self._index, self.settings.text("language"), progress)
         return self._index
+
+    def index_at(self, filter: Filter) -> Index:
+        """The index that a filter asks: of now, or of what there was at its dates."""
+        return self._past(filter) or self.index()
+
+    def _past(self, filter: Filter) -> PastIndex | None:
+        """What there was at the dates of a filter, replayed again where a file has changed; None where it has none."""
+        if not (filter.as_of or filter.known_at):
+            return None
+        from infinimem.evolve.lives import past_index
+        from infinimem.store.read import list_files
+
+        key = (filter.as_of, filter.known_at, list_files(self.root))
+        if self._replayed is None or self._replayed[0] != key:
+            self._replayed = key, past_index(self.root, self.settings.text("language"), filter)
+        return self._replayed[1]
 
     def _finder(self) -> Any:
         from infinimem.indexing import IndexFinder

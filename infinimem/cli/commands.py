@@ -28,6 +28,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "grep": ("find", "The lines that match a regular expression."),
         "read": ("look", "A topic, some of its lines, or what stands under a heading."),
         "trace": ("look", "One entry's story: its words, its place, what replaced it."),
+        "timeline": ("evolve", "From when to when each statement held, and what replaced it."),
         "stats": ("stats", "Sizes and growth; --cost: what models took."),
     },
     "Care": {

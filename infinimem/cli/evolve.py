@@ -1,4 +1,4 @@
-"""Memory that evolves: `review`."""
+"""Memory that evolves: `review`, `timeline`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infinimem.cli.filters import DryRun
+from infinimem.cli.filters import DryRun, topic_ids
 from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, seqs_of, wants_json
-from infinimem.cli.show import count, on_one_line, paint, paragraph, shown
-from infinimem.cli.talk import emit, out, say
+from infinimem.cli.show import count, date_notes, date_values, on_one_line, paint, paragraph, shown, table
+from infinimem.cli.talk import emit, is_terminal, out, say
 from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
     from infinimem.evolve.review import Edit, Proposal, Review
+    from infinimem.evolve.timeline import Held
     from infinimem.model import Step
 
 app = command_app()
@@ -167,3 +168,79 @@ def tell_diff(before: Sequence[str], after: Sequence[str]) -> None:
     for sign, texts, style in (("-", before, "red"), ("+", after, "green")):
         for words in texts:
             out(paint(paragraph(f"{sign} {on_one_line(words)}", hang="  "), style))
+
+
+# timeline
+
+
+@app.command(
+    epilog=examples("infinimem timeline maya-work", "infinimem timeline 12", "infinimem timeline where Maya works")
+)
+def timeline(
+    ctx: typer.Context,
+    about: Annotated[
+        list[str], typer.Argument(metavar="TOPIC|SEQ|QUERY...", help="What it is about.", autocompletion=topic_ids)
+    ],
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many entries a query finds.")] = 10,
+) -> int:
+    """From when to when each statement held, in order of time, with what replaced it, who said it, where it stands.
+
+    A statement holds from its `time` (else from when it was noted) until what took its place began.
+    """
+    rows = shown_library(ctx).timeline(" ".join(about), k)
+    if wants_json(ctx):
+        emit([held_values(row) for row in rows])
+    else:
+        print_timeline(rows)
+    if not rows:
+        say("nothing found")
+    return 0 if rows else 1
+
+
+def held_values(held: Held) -> dict[str, Any]:
+    """A row as JSON has it."""
+    unit = held.unit
+    when = {name: getattr(held, name) for name in ("since", "until", "why", "waiting", "retired_at")}
+    return {
+        "seqs": list(unit.seqs),
+        "topic": unit.topic,
+        "path": unit.path,
+        "line": unit.line,
+        "text": unit.text,
+        "time": unit.time,
+        "source": unit.source,
+        "dates": date_values(unit.text, unit.time or unit.observed),
+        **when,
+        "by": list(held.by),
+        "observed": unit.observed,
+    }
+
+
+def print_timeline(rows: Sequence[Held]) -> None:
+    """Columns on a terminal, tabs for a program: from, to, seqs, words, what became of it, source, place."""
+    lines = [held_words(row) for row in rows]
+    if is_terminal():
+        heads = ("from", "to", "seq", "what", "then", "who", "where")
+        table([heads, *lines], ("green", "yellow", ">dim", "", "yellow", "dim", "cyan"))
+        return
+    for line in lines:
+        out("\t".join(line))
+
+
+def held_words(held: Held) -> tuple[str, ...]:
+    """A row in words."""
+    from infinimem.text.signature import render_seqs
+
+    unit = held.unit
+    by = render_seqs(held.by)
+    link = {"duplicate": "duplicate of", "split": "split into"}.get(held.why, f"{held.why} by")
+    then = f"{link} {by}" if by else held.why
+    return (
+        held.since[:16],
+        held.until[:16],
+        render_seqs(unit.seqs),
+        on_one_line(unit.text) + date_notes(unit.text, unit.time or unit.observed),
+        then + (" (at the next flush)" if held.waiting else ""),
+        on_one_line(unit.source),
+        f"{unit.topic}:{unit.line}",
+    )

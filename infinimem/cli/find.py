@@ -12,7 +12,20 @@ import typer
 from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
 from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import READABLE, count, cut, duration, on_one_line, paint, paragraph, shown, width, wrap
+from infinimem.cli.show import (
+    READABLE,
+    count,
+    cut,
+    date_notes,
+    date_values,
+    duration,
+    on_one_line,
+    paint,
+    paragraph,
+    shown,
+    width,
+    wrap,
+)
 from infinimem.cli.talk import emit, flush, is_terminal, out, say
 from infinimem.errors import BadInput, ModelFailed
 
@@ -161,7 +174,7 @@ def print_evidence(pieces: tuple[Evidence, ...], *, scores: bool = False) -> Non
         if at:
             out()
         out(evidence_head(piece) + (paint(f"  {piece.score:.2f}", "dim") if scores else ""))
-        out(paragraph(piece.text))
+        out(paragraph(piece.text + date_notes(piece.text, piece.time or piece.observed)))
 
 
 def evidence_head(piece: Evidence) -> str:
@@ -220,6 +233,7 @@ def evidence_values(piece: Evidence) -> dict[str, Any]:
         "headings": list(piece.headings),
         "retired": piece.retired,
         "by": piece.by,
+        "dates": date_values(piece.text, piece.time or piece.observed),
         "score": round(piece.score, 4),
     }
 
@@ -292,6 +306,7 @@ def hit_values(hit: Hit) -> dict[str, Any]:
         "headings": list(hit.unit.headings),
         "fields": dict(hit.unit.fields),
         "retired": hit.unit.retired,
+        "dates": date_values(hit.text, hit.time or hit.unit.observed),
     }
 
 
@@ -300,7 +315,8 @@ def print_hits(hits: list[Hit]) -> None:
     for hit in hits:
         place = f"{hit.topic}:{hit.line}"
         about = [hit.time[:10] or hit.unit.observed[:10], on_one_line(hit.source)]
-        text = on_one_line(hit.text) + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
+        notes = date_notes(hit.text, hit.time or hit.unit.observed)
+        text = on_one_line(hit.text) + notes + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():
             words = " · ".join(shown(word) for word in about if word)
             out(f"{paint(shown(place), 'bold cyan')}  {paint(words, 'dim')}")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infinimem.cli.filters import topic_ids
+from infinimem.cli.filters import AsOf, KnownAt, filter_of, topic_ids
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, shown, table
+from infinimem.cli.show import count, date_notes, date_values, duration, on_one_line, paint, paragraph, shown, table
 from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
     from infinimem.library import Library
-    from infinimem.model import Entry
+    from infinimem.model import Entry, Filter
     from infinimem.reading import Status, Trace
     from infinimem.search.index import CatalogRow
 
@@ -89,7 +89,9 @@ def entries(number: int) -> str:
 # catalog
 
 
-@app.command(epilog=examples("infinimem catalog", "infinimem catalog work --max-lines 5"))
+@app.command(
+    epilog=examples("infinimem catalog", "infinimem catalog work --max-lines 5", "infinimem catalog --as-of 2026-02")
+)
 def catalog(
     ctx: typer.Context,
     words: Annotated[
@@ -101,17 +103,21 @@ def catalog(
     max_bytes: Annotated[
         int | None, typer.Option("--max-bytes", metavar="N", min=1, help="Print N bytes at most.")
     ] = None,
+    as_of: AsOf = "",
+    known_at: KnownAt = "",
 ) -> int:
     """Every topic in one line: id, entries, tokens, summary.
 
-    With words, only the topics that have them in id, title, summary or entries, best first.
+    With words, only the topics that have them in id, title, summary or entries, best first. With --as-of or
+    --known-at, the topics that had entries then; the summaries are made of those.
     """
     from infinimem.cli.progress import shown_library
 
     library = shown_library(ctx)
-    rows = library.catalog()
+    filter = filter_of(None, "", "", "", as_of, known_at, False)
+    rows = library.catalog(filter=filter)
     if words:
-        rows = with_words(library, rows, words)
+        rows = with_words(library, rows, words, filter)
     lines = ["\t".join((row.topic, str(row.entries), str(row.tokens), on_one_line(row.summary))) for row in rows]
     kept = fitting(lines, max_lines or 0, max_bytes or 0)
     if wants_json(ctx):
@@ -125,11 +131,11 @@ def catalog(
     return 1 if words and not rows else 0
 
 
-def with_words(library: Library, rows: list[CatalogRow], words: list[str]) -> list[CatalogRow]:
+def with_words(library: Library, rows: list[CatalogRow], words: list[str], filter: Filter) -> list[CatalogRow]:
     """The rows that speak of the words: first those that name them all, then by what their entries say."""
     wanted = [word.casefold() for word in words]
     named = [row for row in rows if all(word in f"{row.topic} {row.title} {row.summary}".casefold() for word in wanted)]
-    near = {match.topic: at for at, match in enumerate(library.index().similar(" ".join(words), len(rows)))}
+    near = {topic: at for at, topic in enumerate(library.topics_like(" ".join(words), len(rows), filter=filter))}
     others = sorted((row for row in rows if row.topic in near and row not in named), key=lambda row: near[row.topic])
     return [*named, *others]
 
@@ -270,6 +276,7 @@ def trace_values(story: Trace) -> dict[str, Any]:
         "seqs": list(here.seqs) if here else [],
         "text": here.text if here else "",
         "fields": dict(here.fields) if here else {},
+        "dates": trace_dates(story),
         "evidence": [
             {
                 "path": path,
@@ -286,12 +293,20 @@ def trace_values(story: Trace) -> dict[str, Any]:
     }
 
 
+def trace_dates(story: Trace) -> list[dict[str, str]]:
+    """What the words for time in a story's entry mean."""
+    fields, text = words_of(story)
+    given = dict(fields)
+    return date_values(text, given.get("time") or given.get("observed", ""))
+
+
 def tell_story(library: Library, story: Trace) -> None:
     """A story for a person."""
     fate = "visible" if story.here is not None else f"{story.fate or 'gone'} {story.at[:10]}".strip()
     out(f"{paint(f'seq {story.seq}', 'bold')}  {paint(fate, 'green' if story.here is not None else 'yellow')}")
     fields, text = words_of(story)
-    out(paragraph(text))
+    given = dict(fields)
+    out(paragraph(text + date_notes(text, given.get("time") or given.get("observed", ""))))
     out(paint("  " + shown(", ".join(f"{key} {value}" for key, value in fields)), "dim"))
     if story.here is not None:
         seqs = f" (one line for {count(len(story.here.seqs), 'entry', 'entries')})" if len(story.here.seqs) > 1 else ""

@@ -23,6 +23,7 @@ ABOUT = {
     "grep": "grep --json: matching lines",
     "read": "read --json: lines of a document",
     "trace": "trace --json: an entry's story, or a list of them",
+    "timeline": "timeline --json: from when to when each statement held",
     "stats": "stats --json: sizes, growth, sources",
     "stats-cost": "stats --cost --json: what models were asked and what it took",
     "check": "check --json: findings",
@@ -73,6 +74,10 @@ def record(**fields: Schema) -> Schema:
 SEQS = rows(number(least=1), "entry numbers")
 FIELDS = {"type": "object", "additionalProperties": {"type": "string"}, "description": "signature fields"}
 USAGE = record(calls=number(), tokens_in=number(), tokens_out=number(), seconds=share())
+DATES = rows(
+    record(words=text("as they stand in the text"), means=text("ISO date; a/b is from a to b")),
+    "words for time, seen from when the entry was said",
+)
 PIECE = {
     "seqs": SEQS,
     "topic": text("topic id; CURRENT for the buffer"),
@@ -84,6 +89,7 @@ PIECE = {
     "source": text(),
     "headings": rows(text()),
     "retired": text("empty while it holds; else superseded, duplicate, expired or deleted"),
+    "dates": DATES,
     "score": share("compares within one answer only"),
 }
 PROBLEM = {"path": text(), "line": number("0 is the whole file"), "message": text()}
@@ -271,6 +277,8 @@ def view_schema(name: str) -> Schema:
             return {"anyOf": [story_schema(), rows(story_schema())]}
         case "review":
             return review_schema()
+        case "timeline":
+            return timeline_schema()
         case "check":
             return rows(
                 record(
@@ -318,6 +326,21 @@ def cost_schema() -> Schema:
     return record(total=row, rows=rows(row, "by month, command, step and model"))
 
 
+def timeline_schema() -> Schema:
+    """What `timeline` prints, in order of time."""
+    kind = {
+        "since": text("when it began to hold: its time, else when it was noted; empty when unknown"),
+        "until": text("when it ceased to hold; empty while it holds"),
+        "why": text("superseded, duplicate, expired, deleted or split; `expires` where the end is still to come"),
+        "by": rows(number(least=1), "what took its place"),
+        "waiting": truth("this waits for a flush"),
+        "observed": text("when the library came to know it"),
+        "retired_at": text("when the library let go of it"),
+    }
+    place = {name: PIECE[name] for name in ("seqs", "topic", "path", "line", "text", "time", "source", "dates")}
+    return rows(record(**place, **kind))
+
+
 def review_schema() -> Schema:
     """What `review` prints: what waits for a person, and what was done."""
     step = {"type": "object", "description": "as in a plan, with the planner's confidence"}
@@ -359,6 +382,7 @@ def story_schema() -> Schema:
         seqs=rows(number(least=1), "what the visible line stands for"),
         text=text(),
         fields=FIELDS,
+        dates=DATES,
         evidence=rows(words, "its words, verbatim, by revision"),
         fate=text("why it is not visible any more"),
         at=text("since when"),

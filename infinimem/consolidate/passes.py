@@ -103,7 +103,8 @@ def expire_in_topics(run: Run, index: Finder) -> None:
         if unit.topic != CURRENT and unit.seqs and is_past(unit.get("expires"), run.now):
             run.load([unit.topic])
             for seq in unit.seqs:
-                run.take(Retire(seq, 0, "expired"))
+                if seq not in run.desk.gone:  # replaced in this very run
+                    run.take(Retire(seq, 0, "expired"))
 
 
 def route_block(run: Run, block: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:

@@ -228,6 +228,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("search", ("search", "Maya", "Nordlys")),
     ("search", ("search", "Fjord", "--all")),
     ("grep", ("grep", "Maya", "-C", "1", "--all")),
+    ("catalog", ("catalog", "--as-of", "2026-02")),
+    ("timeline", ("timeline", "maya-work")),
     ("read", ("read", "maya-work:1-20")),
     ("trace", ("trace", "12")),
     ("trace", ("trace", "41-43")),
