@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Review
     from infinimem.evolve.timeline import Held
     from infinimem.grep import Match
@@ -362,6 +363,21 @@ class Library:
 
         return drop(self.root, numbers)
 
+    def feedback(self, verdict: str) -> tuple[int, ...]:
+        """Say that the last ask was answered `good` or `bad`, for `reconsolidate`; gives the seqs that it showed.
+
+        Raises `NotFound` where nothing was asked yet.
+        """
+        from infinimem.evolve.recall import note_verdict
+
+        return note_verdict(self.root, verdict, self.clock())
+
+    def reconsolidate(self, *, dry_run: bool = False) -> Learned:
+        """Link entries that answered different questions together, unlink those that no longer do; can be undone."""
+        from infinimem.evolve.reconsolidate import reconsolidate
+
+        return reconsolidate(self.root, self._finder, self.index(), self.settings, self.clock(), dry_run=dry_run)
+
     def timeline(self, about: str | int, k: int = 10) -> list[Held]:
         """When statements held, in order of time: those of a topic, a seq's whole story, or what a query finds.
 
@@ -426,7 +442,7 @@ class Library:
         if model is None:
             from infinimem.ask import ask
 
-            return ask(self.index_at(filter), question, k, filter)
+            return self._noted(question, filter, ask(self.index_at(filter), question, k, filter))
         from infinimem.readers.agentic import Limits
         from infinimem.readers.evidence import Switches
         from infinimem.readers.memory import open_memory
@@ -435,7 +451,7 @@ class Library:
         memory = open_memory(self.root, self.index_at(filter), filter, self.settings.text("language"))
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
-        return answer(
+        found = answer(
             memory,
             question,
             model,
@@ -446,6 +462,15 @@ class Library:
             hear=hear,
             watch=watch,
         )
+        return self._noted(question, filter, found)
+
+    def _noted(self, question: str, filter: Filter, answer: Answer) -> Answer:
+        """The answer, once the log of recalls says what it showed; what is asked of the past teaches nothing."""
+        if self.settings.text("ask.notes") == "yes" and not (filter.as_of or filter.known_at or filter.retired):
+            from infinimem.evolve.recall import note_ask
+
+            note_ask(self.root, question, answer, self.settings.text("language"), self.clock())
+        return answer
 
     def _reader(self, reader: str) -> tuple[str, Metered | None]:
         """Who reads, and the model that it asks; None for bm25. Raises `BadInput`."""

@@ -340,7 +340,27 @@ class Summarise:
     conf: float = 1.0
 
 
-Step = Create | Extend | Join | Retire | Split | Merge | Summarise
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """One link as it is written: to seqs or to a topic id, and how they belong together ("" = not said)."""
+
+    seqs: tuple[int, ...]
+    topic: str = ""
+    relation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A visible entry (`source` is its seq) or a topic (its id) gains or loses a link to another. No word changes."""
+
+    source: str
+    to: str
+    relation: str
+    remove: bool = False
+    conf: float = 1.0
+
+
+Step = Create | Extend | Join | Retire | Split | Merge | Summarise | Link
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "split": ("flush", "Split a topic by its subjects."),
         "merge": ("flush", "Merge topics into one."),
         "review": ("evolve", "Proposals to take or drop, recent edits to judge."),
+        "feedback": ("evolve", "Say whether the last ask was answered well."),
+        "reconsolidate": ("evolve", "Link entries that answered questions together."),
         "undo": ("flush", "Take the last flush, split or merge back."),
         "recover": ("care", "Bring back entries that an editor saved over."),
     },

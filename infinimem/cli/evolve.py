@@ -1,4 +1,4 @@
-"""Memory that evolves: `review`, `timeline`."""
+"""Memory that evolves: `review`, `timeline`, `feedback`, `reconsolidate`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from infinimem.cli.talk import emit, is_terminal, out, say
 from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
+    from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Proposal, Review
     from infinimem.evolve.timeline import Held
     from infinimem.model import Step
@@ -244,3 +245,67 @@ def held_words(held: Held) -> tuple[str, ...]:
         on_one_line(unit.source),
         f"{unit.topic}:{unit.line}",
     )
+
+
+# feedback, reconsolidate
+
+
+@app.command(epilog=examples("infinimem ask Where does Maya work? && infinimem feedback good"))
+def feedback(
+    ctx: typer.Context,
+    verdict: Annotated[str, typer.Argument(metavar="good|bad", help="What you think of the last ask.")],
+) -> int:
+    """Say whether the last `ask` was answered well: entries that did so together may be linked by `reconsolidate`.
+
+    What is noted of an ask are the seqs that it showed and cited, in .infinimem/recalls.jsonl; no words.
+    """
+    shown_seqs = open_library(ctx).feedback(verdict)
+    if wants_json(ctx):
+        emit({"verdict": verdict, "shown": list(shown_seqs)})
+    else:
+        say(f"noted: {verdict}, for the ask that showed {', '.join(map(str, shown_seqs))}")
+    return 0
+
+
+@app.command(epilog=examples("infinimem reconsolidate --dry-run", "infinimem reconsolidate"))
+def reconsolidate(
+    ctx: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Explain each link; change nothing.")] = False,
+) -> int:
+    """Link entries that were cited together in the answers to different questions; unlink what no longer is.
+
+    Nothing but links changes, `undo` takes them back, and no flush does this by itself. A question that is asked
+    again counts once, and it takes links.questions different ones.
+    """
+    learned = shown_library(ctx).reconsolidate(dry_run=dry_run)
+    if wants_json(ctx):
+        emit(learned_values(learned, dry_run=dry_run))
+    else:
+        print_learned(learned, dry_run=dry_run)
+    return learned.report.exit_code
+
+
+def learned_values(learned: Learned, *, dry_run: bool) -> dict[str, Any]:
+    """What was learned as JSON has it."""
+    from infinimem.cli.flush import values_of
+    from infinimem.plan.paper import value_of
+
+    lessons = [{"step": value_of(one.step), "why": one.why} for one in learned.lessons]
+    return {"lessons": lessons, "report": values_of(learned.report, dry_run=dry_run)}
+
+
+def print_learned(learned: Learned, *, dry_run: bool) -> None:
+    """Each link in a sentence."""
+    from infinimem.cli.flush import say_skipped
+
+    for one in learned.lessons:
+        mark = paint("-", "red") if one.step.remove else paint("+", "green")
+        out(f"{mark} {shown(one.why)}")
+    say_skipped(learned.report)
+    number = count(len(learned.lessons) - len(learned.report.skipped), "link")
+    if not learned.lessons:
+        say("nothing to link: no two entries answered enough different questions together")
+    elif dry_run:
+        say(f"{number} would change; nothing was changed")
+    else:
+        say(f"{number} changed; take it back with: infinimem undo")

@@ -307,7 +307,7 @@ def gains(report: Report) -> dict[str, int]:
 
 def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
     """The steps in words, retirements last; extending and creating show in the list of topics."""
-    from infinimem.model import Join, Merge, Retire, Split
+    from infinimem.model import Join, Link, Merge, Retire, Split
     from infinimem.text.signature import render_seqs
 
     lines: list[str] = []
@@ -323,6 +323,10 @@ def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
                 gone.setdefault((why, by), []).append(seq)
             case Join(seqs=seqs):
                 lines.append(f"joined {render_seqs(seqs)}")
+            case Link(source=source, to=to, relation=relation, remove=remove):
+                lines.append(
+                    f"{source} is no longer linked to {to}" if remove else f"linked {source} to {to}: {relation}"
+                )
     for (reason, successor), retired in gone.items():
         link = f" {'of' if reason == 'duplicate' else 'by'} {successor}" if successor else ""
         lines.append(f"retired {render_seqs(sorted(retired))}: {reason}{link}")

@@ -32,6 +32,8 @@ ABOUT = {
     "undo": "undo --json: the report, as of flush",
     "review": "review --json: proposals and recent edits",
     "review-take": "review --take N --json: the report, as of flush",
+    "feedback": "feedback --json: what was noted",
+    "reconsolidate": "reconsolidate --json: each link with its reason, and the report",
     "recover": "recover --json: the seqs that came back",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
@@ -277,6 +279,13 @@ def view_schema(name: str) -> Schema:
             return {"anyOf": [story_schema(), rows(story_schema())]}
         case "review":
             return review_schema()
+        case "feedback":
+            return record(
+                verdict={"enum": ["good", "bad"]}, shown=rows(number(least=1), "seqs that the last ask showed")
+            )
+        case "reconsolidate":
+            step = {"type": "object", "description": "as in a plan"}
+            return record(lessons=rows(record(step=step, why=text("in a sentence"))), report=report_schema())
         case "timeline":
             return timeline_schema()
         case "check":

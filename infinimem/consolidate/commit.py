@@ -105,7 +105,7 @@ def finish_documents(run: Run, index: Finder) -> Finished:
         document = run.desk.documents[topic]
         if topic not in run.originals and not document.entries:
             continue  # made in this run, and nothing came to stand in it
-        summary = run.desk.summaries.get(topic) or extract(document)
+        summary = run.desk.summaries.get(topic) or (said(document) if is_linking(ops) else extract(document))
         documents[topic] = refresh(document, summary, ops, run.now)
     for topic, text in run.desk.summaries.items():
         if topic not in documents and topic in run.desk.documents:
@@ -121,6 +121,16 @@ def finish_documents(run: Run, index: Finder) -> Finished:
     lines += [line for entry in joined_lines(run) for line in revision_lines(entry, Record(entry.seq, (), ()), run.now)]
     lines += [retire_line([step.seq], step.by, step.why, run.now) for step in run.desk.retired]
     return Finished(documents, removed, consumed, tuple(lines))
+
+
+def is_linking(ops: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+    """Whether nothing but links changed, so that the summary still says what it said."""
+    return all(op == "link" for op, _ in ops)
+
+
+def said(document: Document) -> str:
+    """The summary that a document has."""
+    return str(document.header.fields.get("summary") or "")
 
 
 def extract(document: Document) -> str:

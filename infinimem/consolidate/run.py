@@ -16,6 +16,7 @@ from infinimem.model import (
     Entry,
     Extend,
     Join,
+    Link,
     Merge,
     Outcome,
     Retire,
@@ -32,6 +33,7 @@ from infinimem.plan.lexical import Candidate
 from infinimem.plan.paper import Plan
 from infinimem.store.evidence import read_records
 from infinimem.store.read import read_file
+from infinimem.text.signature import parse_seqs
 
 
 class Finder(Protocol):
@@ -250,6 +252,10 @@ def prepare(run: Run, step: Step, index: Finder) -> None:
             for seq in (step.seq, step.by):
                 run.load(unit.topic for unit in index.standing(seq))
             spare_for(run, step.seq)
+        case Link():
+            for end in (step.source, step.to):
+                seqs = parse_seqs(end)
+                run.load(unit.topic for unit in index.standing(seqs[0])) if seqs else run.load([end])
         case Join():
             pass
 

@@ -16,6 +16,7 @@ from infinimem.model import (
     Entry,
     Extend,
     Join,
+    Link,
     Merge,
     Retire,
     Signature,
@@ -23,12 +24,13 @@ from infinimem.model import (
     Split,
     Step,
     Summarise,
+    Tie,
     path_of,
 )
-from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, title_of
+from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, signed_again, title_of
 from infinimem.text.header import key_span, load_yaml, render_flow, render_scalar, set_key
 from infinimem.text.lines import ending_of, indent_of, is_blank, strip_ending
-from infinimem.text.signature import render_seqs
+from infinimem.text.signature import parse_links, parse_seqs, render_links, render_seqs, with_field, without_field
 
 LOG_ROWS = 20
 OUR_KEYS = ("id", "summary", "token_count", "created_time", "update_log", "aux")
@@ -85,6 +87,8 @@ def apply(desk: Desk, step: Step, now: str) -> Desk:
             return merge(desk, step)
         case Summarise():
             return replace(desk, summaries={**desk.summaries, step.topic: step.text})
+        case Link():
+            return link(desk, step)
 
 
 def with_document(desk: Desk, document: Document, op: str, seqs: Sequence[int]) -> Desk:
@@ -145,7 +149,10 @@ def join(desk: Desk, step: Join) -> Desk:
     if times and not any(key == "time" for key, _ in shared):
         shared.insert(0, ("time", max(times)))
     seqs = tuple(seq for entry in sources for seq in entry.seqs)
-    joined = replace(sources[0], signature=Signature(seqs, tuple(shared)), text=step.text)
+    ties = [tie for entry in sources for tie in parse_links(entry.signature.get("links"))]
+    outward = [tie for tie in dict.fromkeys(ties) if not tie.seqs or not set(tie.seqs) <= set(seqs)]
+    signature = with_links(Signature(seqs, tuple(shared)), outward)
+    joined = replace(sources[0], signature=signature, text=step.text)
     waiting: dict[int, Entry] = {}
     for seq, entry in desk.waiting.items():
         if entry is sources[0]:
@@ -171,13 +178,28 @@ def retire(desk: Desk, step: Retire) -> Desk:
     while (entry := desk.holding(step.seq)) is not None:
         document = desk.documents[entry.topic]
         ending = ending_of(document.lines)
-        others = [desk.spare[seq] for seq in entry.seqs if seq != step.seq]
+        others = with_links_of(entry, [desk.spare[seq] for seq in entry.seqs if seq != step.seq])
         lines = [line for other in others for line in entry_lines(other.signature, other.text, ending)]
         document = edit(document, [(entry.span, lines)])
         if not lines:
             document = without_empty_blocks(document, entry.headings)
         desk = with_document(desk, document, "update", (step.by,) if step.by else (step.seq,))
     return desk
+
+
+def with_links_of(line: Entry, members: Sequence[Entry]) -> list[Entry]:
+    """The members of a joined line with the links that the line has and none of them brought along."""
+    own = {tie for member in members for tie in parse_links(member.signature.get("links"))}
+    learned = [tie for tie in parse_links(line.signature.get("links")) if tie not in own]
+    if not learned:
+        return list(members)
+    return [
+        replace(
+            member,
+            signature=with_links(member.signature, [*parse_links(member.signature.get("links")), *learned]),
+        )
+        for member in members
+    ]
 
 
 def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Document:
@@ -309,6 +331,7 @@ def merge(desk: Desk, step: Merge) -> Desk:
     target = desk.documents[step.into]
     former: list[str] = []
     moved: list[int] = []
+    ties = [*topic_ties(target)]
     for topic in step.topics:
         if topic == step.into:
             continue
@@ -317,10 +340,14 @@ def merge(desk: Desk, step: Merge) -> Desk:
         fresh = desk.touched.get(topic, (("", ()),))[0][0] == "create"  # nobody has known it by this id yet
         former += [*([] if fresh else [topic]), *aux_list(source, "merged_from"), *aux_list(source, "former_ids")]
         moved += [seq for entry in source.entries for seq in entry.seqs]
+        ties += topic_ties(source)
     known = aux_list(target, "merged_from")
     new = [topic for topic in former if topic not in known]
     if new:
         target = set_aux(target, "merged_from", [*known, *new])
+    outward = [render_links([tie]) for tie in dict.fromkeys(ties) if tie.topic not in step.topics]
+    if outward != aux_list(target, "links"):
+        target = set_aux(target, "links", outward)
     gone = tuple(topic for topic in step.topics if topic != step.into)
     documents = {topic: document for topic, document in desk.documents.items() if topic not in gone}
     touched = {topic: rows for topic, rows in desk.touched.items() if topic not in gone}
@@ -360,6 +387,60 @@ def append_block(target: Document, heading: str, source: Document, span: Span, i
     if len(changed.blocks) != len(target.blocks) + 1:
         raise Unreadable(f"{target.path}: a code fence is not closed, it would take in {source.path}; close it first")
     return changed
+
+
+def entry_at(desk: Desk, end: str) -> Entry | None:
+    """The entry that one end of a link names; None for a topic, or where no entry has the seq."""
+    seqs = parse_seqs(end)
+    return (desk.buffered(seqs[0]) or desk.holding(seqs[0])) if seqs else None
+
+
+def tie_to(step: Link) -> Tie:
+    """What a link step writes."""
+    seqs = parse_seqs(step.to)
+    return Tie(seqs, "" if seqs else step.to, step.relation)
+
+
+def ties_at(desk: Desk, end: str) -> tuple[Tie, ...]:
+    """The links that an entry or a topic has."""
+    entry = entry_at(desk, end)
+    if entry is not None:
+        return parse_links(entry.signature.get("links"))
+    document = desk.documents.get(end)
+    return topic_ties(document) if document is not None else ()
+
+
+def topic_ties(document: Document) -> tuple[Tie, ...]:
+    """The links of a topic, from `aux.links`."""
+    return tuple(tie for one in aux_list(document, "links") for tie in parse_links(one))
+
+
+def link(desk: Desk, step: Link) -> Desk:
+    """Add a link to, or take it from, an entry's signature or a topic's `aux`."""
+    tie = tie_to(step)
+    ties = [one for one in ties_at(desk, step.source) if one != tie] + ([] if step.remove else [tie])
+    entry = entry_at(desk, step.source)
+    if entry is None:
+        document = set_aux(desk.documents[step.source], "links", [render_links([one]) for one in ties])
+        return with_document(desk, document, "link", tie.seqs)
+    signature = with_links(entry.signature, ties)
+    if entry in desk.waiting.values():
+        waiting = {seq: replace(one, signature=signature) if one is entry else one for seq, one in desk.waiting.items()}
+        return replace(desk, waiting=waiting)
+    return with_document(desk, resigned(desk.documents[entry.topic], entry, signature), "link", entry.seqs)
+
+
+def with_links(signature: Signature, ties: Sequence[Tie]) -> Signature:
+    """The signature with these links, or without the field."""
+    return with_field(signature, "links", render_links(ties)) if ties else without_field(signature, "links")
+
+
+def resigned(document: Document, entry: Entry, signature: Signature) -> Document:
+    """The document with an entry's signature replaced; its words and everything else stay byte for byte."""
+    span = Span(entry.span.start, entry.span.start + 1)
+    changed = edit(document, [(span, [signed_again(document.lines[span.start], signature)])])
+    same = [replace(one, signature=signature) if one.span == entry.span else one for one in document.entries]
+    return only_if_it_reads(changed, same)
 
 
 def aux_list(document: Document, key: str) -> list[str]:

@@ -5,13 +5,33 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from infinimem.model import NOBODY, Create, Document, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
-from infinimem.plan.desk import OUR_KEYS, Desk, is_pinned
+from infinimem.model import NOBODY, Create, Document, Entry, Extend, Join, Link, Merge, Retire, Split, Step, Summarise
+from infinimem.plan.desk import OUR_KEYS, Desk, entry_at, is_pinned, tie_to, ties_at
 from infinimem.text.signature import parse_seqs, render_seqs
 
 GATE = 0.9  # All-Mem, default of Split, Merge and Update alike
 WHYS = ("superseded", "duplicate", "expired", "deleted")
 ID = re.compile(r"[^\W_](?:[\w.' -]*\w)?(?:/[^\W_](?:[\w.' -]*\w)?)*")
+RELATIONS = {
+    "related": "belongs together with",
+    "recalled": "was useful together with",
+    "contradicts": "cannot be true together with",
+    "supports": "is evidence for",
+    "causes": "brought about",
+    "enables": "made possible",
+    "precedes": "came before",
+    "part-of": "is a part of",
+    "example-of": "is an example of",
+    "summarises": "says in short",
+    "explains": "is the background of",
+    "from": "was taken from",
+}
+"""How two entries can belong together: of REALM's relations those that a plain reader understands, and two of our own.
+
+REALM's supersession has a key of its own, its similarity and analogy are `related`. `recalled` is what
+`reconsolidate` learns and takes back; `from` is what `write --extract` notes.
+"""
+MOST_LINKS = 8  # All-Mem 4.3, d_sigma
 RESERVED = {
     "con",
     "prn",
@@ -61,6 +81,8 @@ def violation(step: Step, desk: Desk, gates: Gates = Gates()) -> str:
             return bad_merge(step, desk, gates)
         case Summarise():
             return bad_summary(step, desk)
+        case Link():
+            return bad_link(step, desk)
 
 
 def bad_id(topic: str) -> str:
@@ -265,3 +287,32 @@ def bad_summary(step: Summarise, desk: Desk) -> str:
     sources += [value for entry in document.entries for _, value in entry.signature.fields]
     sources += [name for block in document.blocks for name in block.headings]
     return ungrounded(step.text, sources, exact=False)
+
+
+def bad_link(step: Link, desk: Desk) -> str:
+    if step.relation not in RELATIONS:
+        return f"{step.relation!r} is no relation; use one of {', '.join(RELATIONS)}"
+    problem = bad_end(step.source, desk) or ("" if step.remove else bad_end(step.to, desk))
+    if problem:
+        return problem
+    ties = ties_at(desk, step.source)
+    if step.remove:
+        return "" if tie_to(step) in ties else f"{step.source} has no link {step.relation} to {step.to}"
+    here, there = entry_at(desk, step.source), entry_at(desk, step.to)
+    if step.source == step.to or (here is not None and here is there):
+        return f"{step.source} cannot be linked to itself"
+    if here is not None and there is not None and here.signature.get("ns") != there.signature.get("ns"):
+        return f"{step.source} and {step.to} are of different ns"
+    if tie_to(step) in ties:
+        return f"{step.source} is linked to {step.to} already"
+    return f"{step.source} has {MOST_LINKS} links already" if len(ties) >= MOST_LINKS else ""
+
+
+def bad_end(end: str, desk: Desk) -> str:
+    """Why a link cannot begin or end here; "" when it can."""
+    if not parse_seqs(end):
+        return unchangeable(end, desk)
+    entry = entry_at(desk, end)
+    if entry is None:
+        return f"no visible entry has seq {end}"
+    return unchangeable(entry.topic, desk) if entry.topic in desk.documents else ""

@@ -317,6 +317,12 @@ class Index:
 
         return self._mended(lambda: self._at_seqs((seq,), VISIBLE))
 
+    def having(self, key: str, part: str = "") -> list[Unit]:
+        """Every visible entry that has a signature field of this name, with `part` in its value if given, by place."""
+        return self._mended(
+            lambda: [record.unit for shelf in self._shelves for record in shelf.with_field(key, part=part)]
+        )
+
     def expiring(self) -> list[Unit]:
         """Every visible entry that says when it expires, by place."""
         return self._mended(lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("expires")])

@@ -111,9 +111,9 @@ class Shelf:
         records = [restore(*self._stored(address)) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
-    def with_field(self, key: str, path: str = "") -> list[Record]:
+    def with_field(self, key: str, path: str = "", part: str = "") -> list[Record]:
         """Every visible record, of one file or of all, that has a signature field of this name, by place."""
-        has_it = Query.regex_query(self._schema, "facts", f"{key}=.*")
+        has_it = Query.regex_query(self._schema, "facts", f"{key}=.*{part}.*" if part else f"{key}=.*")
         clauses = [(Occur.Must, has_it), (Occur.Must, self._kind(VISIBLE))]
         if path:
             clauses.append((Occur.Must, Query.term_query(self._schema, "path", _safe(path))))

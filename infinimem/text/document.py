@@ -126,6 +126,15 @@ def read_signed(line: str, ending: str) -> tuple[Signature, str, str] | None:
     return signature, text[1:], item[1]
 
 
+def signed_again(line: str, signature: Signature) -> str:
+    """An entry's first line with another signature; marker, indent, words and terminator stay."""
+    item = ITEM.match(line)
+    parsed = parse_signature(line[item.end() :]) if item is not None else None
+    if item is None or parsed is None:
+        return line
+    return line[: item.end()] + render_signature(signature) + line[item.end() + parsed[1] :]
+
+
 def read_text(
     lines: tuple[str, ...], at: int, first: str, indent: str, ending: str, fences: OpenFences
 ) -> tuple[int, str]:

@@ -238,6 +238,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("write", ("write", "one", "one", "The pantry needs salt.")),
     ("recover", ("recover", "42")),
     ("review", ("review",)),
+    ("feedback", ("feedback", "good")),
+    ("reconsolidate", ("reconsolidate", "--dry-run")),
     ("review", ("review", "12", "--valid")),
     ("check", ("check",)),
     ("stats", ("stats",)),
