@@ -39,6 +39,8 @@ class Evidence:
     score: float = 0.0
     by: int = 0
     """The seq that took its place, where one did."""
+    contradicts: tuple[int, ...] = ()
+    """Seqs of entries that cannot be true together with it; they are among the evidence, too."""
 
     @property
     def place(self) -> str:

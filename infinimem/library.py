@@ -438,14 +438,18 @@ class Library:
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
         k = min(k or self.settings.count("ask.k"), MOST_HITS)
+        from infinimem.readers.memory import open_memory
+
         reader, model = self._reader(reader)
         if model is None:
             from infinimem.ask import ask
+            from infinimem.readers.links import with_both_sides
 
-            return self._noted(question, filter, ask(self.index_at(filter), question, k, filter))
+            memory = open_memory(self.root, self.index_at(filter), filter, self.settings.text("language"))
+            return self._noted(question, filter, with_both_sides(memory, ask(memory.index, question, k, filter)))
         from infinimem.readers.agentic import Limits
         from infinimem.readers.evidence import Switches
-        from infinimem.readers.memory import open_memory
+        from infinimem.readers.links import Walk
         from infinimem.readers.run import answer
 
         memory = open_memory(self.root, self.index_at(filter), filter, self.settings.text("language"))
@@ -459,6 +463,7 @@ class Library:
             k=k,
             limits=limits,
             switches=switches or Switches(),
+            walk=Walk(*(count(f"links.{name}") for name in ("hops", "anchors", "candidates", "kept"))),
             hear=hear,
             watch=watch,
         )

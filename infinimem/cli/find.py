@@ -145,7 +145,9 @@ def print_answer(answer: Answer, filter: Filter, heard: str, *, alone: bool, sco
             out("\n".join(wrap(shown(answer.text), min(width(), READABLE))) if is_terminal() else answer.text)
         out()
         cited = set(answer.citations)
-        print_evidence(tuple(piece for piece in answer.evidence if piece.place in cited), scores=scores)
+        opposed = {seq for piece in answer.evidence if piece.place in cited for seq in piece.contradicts}
+        wanted = [piece for piece in answer.evidence if piece.place in cited or not opposed.isdisjoint(piece.seqs)]
+        print_evidence(tuple(wanted), scores=scores)
     else:
         if not alone:
             say(f"no model wrote an answer; this is what memory holds, likeliest first ({len(answer.evidence)})")
@@ -175,6 +177,9 @@ def print_evidence(pieces: tuple[Evidence, ...], *, scores: bool = False) -> Non
             out()
         out(evidence_head(piece) + (paint(f"  {piece.score:.2f}", "dim") if scores else ""))
         out(paragraph(piece.text + date_notes(piece.text, piece.time or piece.observed)))
+        others = [other.place for other in pieces if not set(piece.contradicts).isdisjoint(other.seqs)]
+        if others:
+            out(paint(f"  ! contradicts {', '.join(f'[{shown(place)}]' for place in others)}", "yellow"))
 
 
 def evidence_head(piece: Evidence) -> str:
@@ -233,6 +238,7 @@ def evidence_values(piece: Evidence) -> dict[str, Any]:
         "headings": list(piece.headings),
         "retired": piece.retired,
         "by": piece.by,
+        "contradicts": list(piece.contradicts),
         "dates": date_values(piece.text, piece.time or piece.observed),
         "score": round(piece.score, 4),
     }

@@ -266,6 +266,8 @@ def trace(
 
 def trace_values(story: Trace) -> dict[str, Any]:
     """A story as JSON has it."""
+    from infinimem.text.signature import render_seqs
+
     here = story.here
     return {
         "seq": story.seq,
@@ -290,6 +292,11 @@ def trace_values(story: Trace) -> dict[str, Any]:
         "at": story.at,
         "by": story.by,
         "replaced": list(story.replaced),
+        "links": [
+            {"to": tie.topic or render_seqs(tie.seqs), "seqs": list(tie.seqs), "relation": tie.relation}
+            for tie in story.links
+        ],
+        "linked_from": [{"seq": seq, "relation": relation} for seq, relation in story.linked_from],
     }
 
 
@@ -319,6 +326,28 @@ def tell_story(library: Library, story: Trace) -> None:
         tell_other(f"replaced {old}", *gist(library, old))
     for by in successors(library, story):
         tell_other(f"replaced by {by.seq}", *gist_of(by))
+    tell_links(library, story)
+
+
+def tell_links(library: Library, story: Trace) -> None:
+    """What an entry is linked to and what is linked to it; a contradiction is a warning."""
+    for tie in story.links:
+        if tie.topic:
+            out(f"linked to {shown(tie.topic)}{relation_words(tie.relation)}")
+        for seq in tie.seqs:
+            tell_other(f"{warning(tie.relation)}linked to {seq}{relation_words(tie.relation)}", *gist(library, seq))
+    for seq, relation in story.linked_from:
+        tell_other(f"{warning(relation)}linked from {seq}{relation_words(relation)}", *gist(library, seq))
+
+
+def relation_words(relation: str) -> str:
+    """` (contradicts)`; nothing where it is not said."""
+    return f" ({shown(relation)})" if relation else ""
+
+
+def warning(relation: str) -> str:
+    """A mark before what cannot be true together."""
+    return paint("! ", "yellow") if relation == "contradicts" else ""
 
 
 def tell_other(relation: str, words: str, place: str) -> None:

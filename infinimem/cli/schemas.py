@@ -195,12 +195,17 @@ def answer_schema() -> Schema:
         seconds=share(),
     )
     by = number("the entry that took its place; 0 for none")
+    opposed = rows(number(least=1), "entries that cannot be true together with it")
+    piece = record(**PIECE, by=by, contradicts=opposed)
     return record(
         answer=text("empty when no model wrote one"),
         found=truth("false: not in memory"),
         citations=rows(text(), "topic:line"),
-        evidence=rows(record(**PIECE, by=by), "what the answer was written from; all of it is shown to a model"),
-        nearest=rows(record(**PIECE, by=by), "what comes nearest to a question that memory does not answer"),
+        evidence=rows(
+            piece,
+            "what the answer was written from; all of it is shown to a model",
+        ),
+        nearest=rows(piece, "what comes nearest to a question that memory does not answer"),
         rounds=rows(one, "a reader's rounds"),
         stop=text("why the reader stopped"),
         reader={"enum": ["agentic", "hybrid", "summary", "bm25"]},
@@ -382,6 +387,7 @@ def review_schema() -> Schema:
 def story_schema() -> Schema:
     """An entry's story."""
     words = record(path=text(), line=number(least=1), text=text(), fields=FIELDS)
+    tie = record(to=text("a seq or a topic"), seqs=SEQS, relation=text("empty when not said"))
     return record(
         seq=number(least=1),
         visible=truth(),
@@ -397,4 +403,6 @@ def story_schema() -> Schema:
         at=text("since when"),
         by=number("what took its place; 0 for nothing"),
         replaced=rows(number(least=1)),
+        links=rows(tie, "what it is linked to"),
+        linked_from=rows(record(seq=number(least=1), relation=text()), "what is linked to it"),
     )

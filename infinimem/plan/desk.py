@@ -149,9 +149,11 @@ def join(desk: Desk, step: Join) -> Desk:
     if times and not any(key == "time" for key, _ in shared):
         shared.insert(0, ("time", max(times)))
     seqs = tuple(seq for entry in sources for seq in entry.seqs)
-    ties = [tie for entry in sources for tie in parse_links(entry.signature.get("links"))]
-    outward = [tie for tie in dict.fromkeys(ties) if not tie.seqs or not set(tie.seqs) <= set(seqs)]
-    signature = with_links(Signature(seqs, tuple(shared)), outward)
+    signature = Signature(seqs, tuple(shared))
+    if not any(key == "links" for key, _ in shared):
+        ties = [tie for entry in sources for tie in parse_links(entry.signature.get("links"))]
+        outward = [tie for tie in dict.fromkeys(ties) if not tie.seqs or not set(tie.seqs) <= set(seqs)]
+        signature = with_links(signature, outward)
     joined = replace(sources[0], signature=signature, text=step.text)
     waiting: dict[int, Entry] = {}
     for seq, entry in desk.waiting.items():
@@ -178,28 +180,13 @@ def retire(desk: Desk, step: Retire) -> Desk:
     while (entry := desk.holding(step.seq)) is not None:
         document = desk.documents[entry.topic]
         ending = ending_of(document.lines)
-        others = with_links_of(entry, [desk.spare[seq] for seq in entry.seqs if seq != step.seq])
+        others = [desk.spare[seq] for seq in entry.seqs if seq != step.seq]
         lines = [line for other in others for line in entry_lines(other.signature, other.text, ending)]
         document = edit(document, [(entry.span, lines)])
         if not lines:
             document = without_empty_blocks(document, entry.headings)
         desk = with_document(desk, document, "update", (step.by,) if step.by else (step.seq,))
     return desk
-
-
-def with_links_of(line: Entry, members: Sequence[Entry]) -> list[Entry]:
-    """The members of a joined line with the links that the line has and none of them brought along."""
-    own = {tie for member in members for tie in parse_links(member.signature.get("links"))}
-    learned = [tie for tie in parse_links(line.signature.get("links")) if tie not in own]
-    if not learned:
-        return list(members)
-    return [
-        replace(
-            member,
-            signature=with_links(member.signature, [*parse_links(member.signature.get("links")), *learned]),
-        )
-        for member in members
-    ]
 
 
 def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Document:
