@@ -100,7 +100,6 @@ def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:
 def evidence_of(hit: Hit) -> Evidence:
     """A hit as evidence."""
     unit = hit.unit
-    by = unit.get("retired_by")
     return Evidence(
         unit.topic,
         Span(unit.line, unit.stop),
@@ -113,5 +112,5 @@ def evidence_of(hit: Hit) -> Evidence:
         unit.source,
         unit.retired,
         hit.score,
-        int(by) if by.isdecimal() else 0,
+        unit.retired_by,
     )

@@ -373,6 +373,7 @@ def check_evidence(survey: Survey) -> None:
         for seq, record in survey.records.items()
         if seq not in visible and retirement(record) is None and record.entries
     ]
+    there = visible | {seq for seq, record in survey.records.items() if record.entries or record.events}
     many = len(gone) > MANY and len(gone) > len(visible)
     for seq in gone:
         path, entry = survey.records[seq].entries[-1]
@@ -391,6 +392,10 @@ def check_evidence(survey: Survey) -> None:
             path, _ = record.events[-1]
             message = f"seq {seq} is retired, but evidence lacks its words"
             survey.say(path, event.line, message, "no-words", fixable=False)
+        lost = [by for by in parse_seqs(event.get("by")) if by not in there] if event is not None else []
+        if event is not None and lost:
+            message = f"seq {seq} was replaced by {render_seqs(lost)}, of which there is no trace"
+            survey.say(record.events[-1][0], event.line, message, "lineage", fixable=False)
 
 
 def check_headers(survey: Survey) -> None:

@@ -333,6 +333,39 @@ class Library:
             self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
         )
 
+    def divide(self, seq: int, texts: Sequence[str] = (), *, dry_run: bool = False) -> Report:
+        """Divide an entry that holds several facts into lines with seqs of their own; it stays in evidence.
+
+        `texts` are exact pieces of its words, in order; without them, its sentences.
+        """
+        from infinimem.consolidate.flush import run_steps
+        from infinimem.model import Divide
+        from infinimem.plan.lexical import pieces_of
+
+        here = self.trace(seq).here
+        pieces = tuple(texts) or tuple(pieces_of(here.text if here is not None else ""))
+        steps: tuple[Step, ...] = (Divide(seq, pieces),)
+        return run_steps(
+            self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
+        )
+
+    def join(self, seqs: Sequence[int], text: str = "", *, dry_run: bool = False) -> Report:
+        """Make entries that say the same one line: in the words of `text`, which says what they say and no more.
+
+        Without `text` the first entry that says all that the others say stays, and they are its duplicates.
+        """
+        from infinimem.consolidate.flush import run_steps
+        from infinimem.evolve.redundant import joining
+
+        seqs = list(dict.fromkeys(seqs))
+        require(len(seqs) > 1, "it takes two entries to make one")
+        traces = [self.trace(seq) for seq in seqs]
+        texts = {trace.seq: trace.here.text if trace.here is not None else "" for trace in traces}
+        steps = joining(texts, text)
+        return run_steps(
+            self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
+        )
+
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
 

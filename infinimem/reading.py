@@ -46,7 +46,8 @@ class Trace:
 
     `here` is the visible line that stands for it ("" path when it is retired), `words` what evidence holds
     of it by revision, `fate` why it left and when, `by` the seq that took its place, `replaced` what it replaced.
-    `links` are its own, `linked_from` the seqs that are linked to it, each with the relation.
+    `parts` are the seqs that it was divided into. `links` are its own, `linked_from` the seqs that are linked to it,
+    each with the relation.
     """
 
     seq: int
@@ -58,6 +59,7 @@ class Trace:
     replaced: tuple[int, ...] = ()
     links: tuple[Tie, ...] = ()
     linked_from: tuple[tuple[int, str], ...] = ()
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ def trace(root: Path, index: Index, seq: int) -> Trace | None:
         return Trace(seq, here, record.entries, replaced=replaced, links=ties, linked_from=back)
     by = parse_seqs(event.get("by"))
     why = event.get("why") or event.kind
-    return Trace(seq, None, record.entries, why, event.get("at"), by[0] if by else 0, replaced, ties, back)
+    parts = by if why == "split" else ()
+    return Trace(seq, None, record.entries, why, event.get("at"), by[0] if by else 0, replaced, ties, back, parts)
 
 
 def linked_from(index: Index, seq: int) -> Iterator[tuple[int, str]]:

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 EDITS = ("superseded", "duplicate", "split")
 """Reasons for a retirement that a plan decided on."""
+LONGEST_CHAIN = 1000
 VERDICT = ("edit", "topic", "verdict", "of")
 EVENT = re.compile(rb"^- <event=([a-z]+)[^\n]*", re.MULTILINE)
 FIELD = {
     name: re.compile(rb"[<,] ?" + name.encode() + rb"=([^,>\n]*)") for name in ("source", "observed", "time", "rev")
 }
-FIELD |= {name: re.compile(rb", ?" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at", *VERDICT)}
+FIELD |= {name: re.compile(rb", ?" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at", "by", *VERDICT)}
 MONTH = re.compile(r"\d{4}-\d\d")
 FAILURES = ("failed", "broken off")
 """How the outcome of a call begins that gave nothing."""
@@ -54,6 +55,18 @@ class Audit:
     edits: int
     valid: int
     harmful: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverability:
+    """All-Mem's measure: of `retired` entries the `share` whose words and reason evidence has, and that are reached.
+
+    `deepest` is the longest chain of replacements from an entry that is visible down to one that is retired.
+    """
+
+    retired: int = 0
+    share: float = 1.0
+    deepest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,7 @@ class Stats:
     by_size: tuple[CatalogRow, ...]
     disk: Mapping[str, int]
     audits: tuple[Audit, ...] = ()
+    recoverability: Recoverability = Recoverability()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +143,8 @@ class Tally:
     forgotten: set[int]
     edits: Counter[str]
     verdicts: dict[tuple[str, str, str], str]
+    by: dict[int, tuple[int, ...]]
+    words: set[int]
 
 
 # Sizes and growth
@@ -138,7 +154,7 @@ def stats(root: Path, index: Index) -> Stats:
     """The figures of a library; the index is up to date."""
     rows = index.catalog()
     own = [row for row in rows if not row.guest and row.topic != CURRENT]
-    tally = Tally({}, {}, {}, set(), Counter(), {})
+    tally = Tally({}, {}, {}, set(), Counter(), {}, {}, set())
     for path in evidence_files(root):
         count_evidence(path.read_bytes(), tally)
     seen: Counter[int] = Counter()
@@ -160,14 +176,36 @@ def stats(root: Path, index: Index) -> Stats:
         sum(row.tokens for row in own),
         round(median(row.tokens for row in own)) if own else 0,
         len(tally.forgotten),
-        dict(Counter(why for why, _ in gone.values()).most_common()),
+        dict(Counter(why or "retired" for why, _ in gone.values()).most_common()),
         doubled((seq for seq, count in seen.items() if count > 1), index),
         dict(sources.most_common()),
         tuple(Month(month, written[month], retired[month]) for month in sorted({*written, *retired})),
         tuple(sorted(own, key=lambda row: (-row.tokens, row.topic))),
         disk(root, index),
         tuple(audits(tally)),
+        recoverability(gone, seen, tally),
     )
+
+
+def recoverability(gone: Mapping[int, tuple[str, str]], visible: Collection[int], tally: Tally) -> Recoverability:
+    """How well retired entries are reached: each by the event that says why, and down the chain of what replaced it."""
+    depths = {seq: depth_of(seq, visible, tally) for seq in gone}
+    found = [depth for seq, depth in depths.items() if depth and seq in tally.words and gone[seq][0]]
+    return Recoverability(len(gone), len(found) / len(gone) if gone else 1.0, max(found, default=0))
+
+
+def depth_of(seq: int, visible: Collection[int], tally: Tally) -> int:
+    """Replacements from a retired entry up to a visible one, or one that nothing replaced; 0 where the chain breaks."""
+    frontier, seen = {seq}, set[int]()
+    for depth in range(1, LONGEST_CHAIN):
+        seen |= frontier
+        above = {by for one in frontier for by in tally.by.get(one, ())}
+        if any(not tally.by.get(one) for one in frontier) or any(by in visible for by in above):
+            return depth
+        frontier = {by for by in above if by in tally.words} - seen
+        if not frontier:
+            return 0
+    return 0
 
 
 def audits(tally: Tally) -> Iterator[Audit]:
@@ -215,12 +253,13 @@ def note(seqs: Iterable[int], source: str, month: str, tally: Tally) -> None:
 
 def count_evidence(content: bytes, tally: Tally) -> None:
     """What an evidence file says: entries, and what became of them, in order."""
-    count_entries(content, SIGNED.finditer(content), tally)
+    tally.words.update(count_entries(content, SIGNED.finditer(content), tally))
     for match in EVENT.finditer(content):
         kind, rest = match[1].decode(), match[0]
         seqs = parse_seqs(value(rest, "seq"))
         if kind == "retire":
-            event = (value(rest, "why") or "retired", month_in(value(rest, "at")))
+            event = (value(rest, "why"), month_in(value(rest, "at")))
+            tally.by.update(dict.fromkeys(seqs, parse_seqs(value(rest, "by"))))
             tally.gone.update(dict.fromkeys(seqs, event))
             if event[0] in EDITS:
                 tally.edits[event[0]] += 1

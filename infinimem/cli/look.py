@@ -292,6 +292,7 @@ def trace_values(story: Trace) -> dict[str, Any]:
         "at": story.at,
         "by": story.by,
         "replaced": list(story.replaced),
+        "parts": list(story.parts),
         "links": [
             {"to": tie.topic or render_seqs(tie.seqs), "seqs": list(tie.seqs), "relation": tie.relation}
             for tie in story.links
@@ -324,7 +325,9 @@ def tell_story(library: Library, story: Trace) -> None:
         out(f"{kind} {paint(f'{path}:{entry.span.start + 1}', 'cyan')}")
     for old in story.replaced:
         tell_other(f"replaced {old}", *gist(library, old))
-    for by in successors(library, story):
+    for seq in story.parts:
+        tell_other(f"divided into {seq}", *gist(library, seq))
+    for by in [] if story.parts else successors(library, story):
         tell_other(f"replaced by {by.seq}", *gist_of(by))
     tell_links(library, story)
 

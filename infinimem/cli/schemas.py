@@ -316,6 +316,7 @@ def figures_schema() -> Schema:
     names = "topics guests entries buffered written tokens median_tokens forgotten".split()
     counts = {"type": "object", "additionalProperties": number()}
     topic = record(topic=text(), entries=number(), tokens=number())
+    surface = {"type": "integer", "description": "written less retired up to then: All-Mem's surface growth"}
     audit = record(kind=text(), edits=number("made, as far as evidence tells"), valid=number(), harmful=number())
     return record(
         library=text(),
@@ -323,10 +324,15 @@ def figures_schema() -> Schema:
         retired={**counts, "description": "entries by reason"},
         doubled=rows(number(least=1), "seqs that stand in two places"),
         sources=rows(record(source=text(), entries=number()), "of what is visible or waiting, most first"),
-        months=rows(record(month=text("2026-05"), written=number(), retired=number())),
+        months=rows(record(month=text("2026-05"), written=number(), retired=number(), surface=surface)),
         largest=rows(topic),
         smallest=rows(topic, "smallest first, without those among the largest"),
         bytes={**counts, "description": "on disk, by part"},
+        recoverability=record(
+            retired=number(),
+            share=share("of them: evidence has words and reason, and a chain leads to them"),
+            deepest=number("replacements from what is visible"),
+        ),
         audits=rows(audit, "what people said of edits: see infinimem review"),
     )
 
@@ -403,6 +409,7 @@ def story_schema() -> Schema:
         at=text("since when"),
         by=number("what took its place; 0 for nothing"),
         replaced=rows(number(least=1)),
+        parts=rows(number(least=1), "what it was divided into"),
         links=rows(tie, "what it is linked to"),
         linked_from=rows(record(seq=number(least=1), relation=text()), "what is linked to it"),
     )

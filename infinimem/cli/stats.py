@@ -60,12 +60,23 @@ def stats_values(now: Stats, top: int) -> dict[str, Any]:
         "retired": dict(now.retired),
         "doubled": list(now.doubled),
         "sources": [{"source": source, "entries": number} for source, number in now.sources.items()],
-        "months": [{"month": one.month, "written": one.written, "retired": one.retired} for one in now.months],
+        "months": month_values(now.months),
         "largest": [topic_values(row) for row in now.by_size[:top]],
         "smallest": [topic_values(row) for row in smallest(now, top)],
         "bytes": dict(now.disk),
+        "recoverability": asdict(now.recoverability),
         "audits": [asdict(one) for one in now.audits],
     }
+
+
+def month_values(months: Sequence[Month]) -> list[dict[str, Any]]:
+    """The months as JSON has them; `surface` is how much was visible or waiting at the end of each."""
+    rows = []
+    surface = 0
+    for one in months:
+        surface += one.written - one.retired
+        rows.append({"month": one.month, "written": one.written, "retired": one.retired, "surface": surface})
+    return rows
 
 
 def topic_values(row: CatalogRow) -> dict[str, Any]:
@@ -95,6 +106,10 @@ def print_stats(now: Stats, top: int) -> None:
         ),
         ("on disk", ", ".join(f"{part} {size_of(size)}" for part, size in now.disk.items())),
     ]
+    reached = now.recoverability
+    if reached.retired:
+        chain = f", by at most {count(reached.deepest, 'replacement')}" if reached.deepest > 1 else ""
+        lines.append(("reached", f"{100 * reached.share:.4g} % of what was retired{chain}"))
     judged = ", ".join(audit_words(one) for one in now.audits if one.valid or one.harmful)
     if judged:
         lines.append(("review", judged))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from infinimem.config import Settings
-from infinimem.consolidate.run import Finder, Run, prepare, spare_for
+from infinimem.consolidate.run import Finder, Run, prepare, spare_for, with_seqs
 from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Outcome, Retire, Step
-from infinimem.plan import lexical
+from infinimem.plan import lexical, rules
 from infinimem.store.evidence import read_records
 from infinimem.text.document import body_tokens, title_of
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -257,6 +257,8 @@ def carry_out(run: Run, steps: Sequence[Step], index: Finder) -> None:
             if not step.seqs:
                 continue
         prepare(run, step, index)
+        if not rules.violation(step, run.desk, run.gates):
+            step = with_seqs(run, step)
         run.take(step)
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ALWAYS = 10**12
 """A moment (YYYYMMDDhhmm) after all others."""
+UNDONE = "undone"
+"""Why a piece of a divided entry is gone once that was undone: it never was an entry of its own."""
 JOINED = "joined"
 """Why an entry is shown by itself that stands in a joined line now."""
 FATES = ("retire", "forget", "unflush", "restore")
@@ -176,14 +178,26 @@ def joined_since(unit: Unit, members: Sequence[Life]) -> int:
 def was_there(life: Life, lives: Mapping[int, Life], held_at: int | None, known_at: int) -> bool:
     """Whether an entry was known at one moment to hold at the other."""
     unit = life.said(known_at) or life.here
-    if unit is None or known_from(unit) > known_at:
+    if unit is None or max(known_from(unit), divided_at(unit, lives)) > known_at:
         return False
     event = life.retirement(known_at)
-    if event is not None and event.kind == "forget":
+    if event is not None and (event.kind == "forget" or event.get("why") == UNDONE):
         return False
     if held_at is None:
         return event is None
     return holds(unit, end_of(unit, event, lives), held_at)
+
+
+def divided_at(unit: Unit, lives: Mapping[int, Life]) -> int:
+    """When a piece of another entry came to stand by itself; the beginning of all for other entries."""
+    origins = [lives[seq] for seq in parse_seqs(unit.get("split_from")) if seq in lives]
+    times = [
+        start_of(event.get("at"))
+        for origin in origins
+        for event in origin.events
+        if event.get("why") == "split" and not set(unit.seqs).isdisjoint(parse_seqs(event.get("by")))
+    ]
+    return max(times, default=0)
 
 
 def known_from(unit: Unit) -> int:
@@ -205,6 +219,8 @@ def end_of(unit: Unit, event: Event | None, lives: Mapping[int, Life]) -> int:
         return ALWAYS
     if event.get("why") == "expired" and interval(unit.get("expires")) is not None:
         return ALWAYS  # its own date says when
+    if event.get("why") == "split":
+        return 0  # its pieces hold when it held
     starts = [start for seq in parse_seqs(event.get("by")) if (start := beginning_of(seq, lives))]
     return min(starts) if starts else start_of(event.get("at"))
 

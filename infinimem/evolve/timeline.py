@@ -88,6 +88,8 @@ def held_of(life: Life, lives: dict[int, Life], waiting: dict[int, Unit]) -> Hel
     why = event.get("why") or event.kind
     if why == "expired" and unit.get("expires"):
         until = unit.get("expires")
+    elif why == "split":
+        until = event.get("at")[:10]
     else:
         ends = [start_words(next_unit) for seq in by if (next_unit := unit_in(lives.get(seq))) is not None]
         until = min((end for end in ends if end), default=event.get("at")[:10])

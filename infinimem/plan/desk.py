@@ -12,6 +12,7 @@ from infinimem.errors import Unreadable
 from infinimem.model import (
     Block,
     Create,
+    Divide,
     Document,
     Entry,
     Extend,
@@ -33,6 +34,8 @@ from infinimem.text.lines import ending_of, indent_of, is_blank, strip_ending
 from infinimem.text.signature import parse_links, parse_seqs, render_links, render_seqs, with_field, without_field
 
 LOG_ROWS = 20
+OWN_FIELDS = ("supersedes", "key", "rev", "at", "split_from", "conf")
+"""Fields that belong to one entry and do not go over to its pieces."""
 OUR_KEYS = ("id", "summary", "token_count", "created_time", "update_log", "aux")
 
 
@@ -42,7 +45,7 @@ class Desk:
 
     `waiting` are the buffered entries that no step has placed yet, by their first seq; `spare` are verbatim
     entries from evidence for the members of joined lines, in case one of them is retired; `gone` are the entries
-    that this run retired.
+    that this run retired, `made` the lines that an entry was divided into, `joined` those that join visible ones.
     """
 
     waiting: Mapping[int, Entry]
@@ -54,6 +57,8 @@ class Desk:
     spare: Mapping[int, Entry] = field(default_factory=dict)
     summaries: Mapping[str, str] = field(default_factory=dict)
     gone: Mapping[int, Entry] = field(default_factory=dict)
+    made: Mapping[int, tuple[Entry, ...]] = field(default_factory=dict)
+    joined: tuple[Entry, ...] = ()
 
     def holding(self, seq: int) -> Entry | None:
         """The visible entry that stands for a seq in one of the documents at hand."""
@@ -89,6 +94,8 @@ def apply(desk: Desk, step: Step, now: str) -> Desk:
             return replace(desk, summaries={**desk.summaries, step.topic: step.text})
         case Link():
             return link(desk, step)
+        case Divide():
+            return divide(desk, step)
 
 
 def with_document(desk: Desk, document: Document, op: str, seqs: Sequence[int]) -> Desk:
@@ -142,8 +149,23 @@ def first_places(found: Iterable[Entry | None]) -> list[Entry]:
 
 
 def join(desk: Desk, step: Join) -> Desk:
-    """One line for several waiting entries; what all of them agree on stays in its signature."""
-    sources = first_places(desk.buffered(seq) for seq in step.seqs)
+    """One line for several entries; what all of them agree on stays in its signature."""
+    waiting = any(desk.buffered(seq) is not None for seq in step.seqs)
+    sources = first_places(desk.buffered(seq) if waiting else desk.holding(seq) for seq in step.seqs)
+    joined = joined_line(sources, step.text)
+    if not waiting:
+        return join_visible(desk, sources, joined)
+    rest: dict[int, Entry] = {}
+    for seq, entry in desk.waiting.items():
+        if entry is sources[0]:
+            rest[seq] = joined
+        elif entry not in sources:
+            rest[seq] = entry
+    return replace(desk, waiting=rest)
+
+
+def joined_line(sources: Sequence[Entry], text: str) -> Entry:
+    """The line that says what several entries say, with all their seqs and links."""
     shared = [pair for pair in sources[0].signature.fields if all(pair in entry.signature.fields for entry in sources)]
     times = [entry.time for entry in sources if entry.time]
     if times and not any(key == "time" for key, _ in shared):
@@ -154,14 +176,47 @@ def join(desk: Desk, step: Join) -> Desk:
         ties = [tie for entry in sources for tie in parse_links(entry.signature.get("links"))]
         outward = [tie for tie in dict.fromkeys(ties) if not tie.seqs or not set(tie.seqs) <= set(seqs)]
         signature = with_links(signature, outward)
-    joined = replace(sources[0], signature=signature, text=step.text)
-    waiting: dict[int, Entry] = {}
-    for seq, entry in desk.waiting.items():
-        if entry is sources[0]:
-            waiting[seq] = joined
-        elif entry not in sources:
-            waiting[seq] = entry
-    return replace(desk, waiting=waiting)
+    return replace(sources[0], signature=signature, text=text)
+
+
+def join_visible(desk: Desk, sources: Sequence[Entry], joined: Entry) -> Desk:
+    """Put a joined line in the place of the first of its sources and take the others off their pages."""
+    first, *others = sources
+    for source in (*others, first):
+        entry = desk.holding(source.seq)
+        assert entry is not None  # the rules have seen it
+        document = desk.documents[entry.topic]
+        lines = entry_lines(joined.signature, joined.text, ending_of(document.lines)) if source is first else ()
+        document = edit(document, [(entry.span, lines)])
+        if not lines:
+            document = without_empty_blocks(document, entry.headings)
+        desk = with_document(desk, document, "join", joined.seqs)
+    return replace(desk, joined=(*desk.joined, joined))
+
+
+def divide(desk: Desk, step: Divide) -> Desk:
+    """Several lines in the place of one, each with a seq of its own and the one that it comes from."""
+    entry = desk.holding(step.seq)
+    assert entry is not None  # the rules have seen it
+    shared = [pair for pair in entry.signature.fields if pair[0] not in OWN_FIELDS]
+    fields = (*shared, ("split_from", str(step.seq)))
+    parts = tuple(
+        replace(entry, signature=Signature((seq,), fields), text=text.strip())
+        for seq, text in zip(step.seqs, step.texts, strict=True)
+    )
+    document = desk.documents[entry.topic]
+    ending = ending_of(document.lines)
+    lines = [line for part in parts for line in entry_lines(part.signature, part.text, ending)]
+    at = document.entries.index(entry)
+    expected = [*document.entries[:at], *parts, *document.entries[at + 1 :]]
+    document = only_if_it_reads(edit(document, [(entry.span, lines)]), expected)
+    desk = replace(
+        desk,
+        retired=(*desk.retired, Retire(step.seq, step.seqs[0], "split")),
+        gone={**desk.gone, step.seq: entry},
+        made={**desk.made, step.seq: parts},
+    )
+    return with_document(desk, document, "divide", (step.seq, *step.seqs))
 
 
 def retire(desk: Desk, step: Retire) -> Desk:

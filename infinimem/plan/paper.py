@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infinimem.errors import BadPlan
-from infinimem.model import Create, Extend, Join, Link, Merge, Part, Retire, Split, Step, Summarise
+from infinimem.model import Create, Divide, Extend, Join, Link, Merge, Part, Retire, Split, Step, Summarise
 from infinimem.plan.rules import RELATIONS
 from infinimem.text.signature import parse_seqs, render_seqs
 
@@ -56,6 +56,7 @@ STEPS: dict[str, dict[str, Any]] = {
     ),
     "merge": body({"topics": {"type": "array", "items": TEXT, "minItems": 2}, "into": TEXT}, {"title": TEXT}),
     "summarise": body({"topic": TEXT, "text": {"type": "string"}}),
+    "divide": body({"seq": SEQS, "texts": {"type": "array", "items": TEXT, "minItems": 2}}),
     "link": body(
         {
             "source": {"type": ["string", "integer"], "description": "the seq of a visible entry, or a topic's id"},
@@ -121,6 +122,8 @@ def value_of(step: Step) -> dict[str, Any]:
             return {"merge": {"topics": list(topics), "into": into, "title": title, **conf}}
         case Summarise(topic=topic, text=text):
             return {"summarise": {"topic": topic, "text": text, **conf}}
+        case Divide(seq=seq, texts=texts):
+            return {"divide": {"seq": seq, "texts": list(texts), **conf}}
         case Link(source=source, to=to, relation=relation, remove=remove):
             gone = {"remove": True} if remove else {}
             return {"link": {"source": end_value(source), "to": end_value(to), "relation": relation, **gone, **conf}}
@@ -217,6 +220,11 @@ def step_of(value: Any, where: str) -> Step:
             if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
                 raise BadPlan(f"{where}: topics is a list of topic ids")
             return Merge(tuple(topics), line_of(given, "into", where), line_of(given, "title", where, ""), conf)
+        case "divide":
+            texts = given["texts"]
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise BadPlan(f"{where}: texts is a list of pieces of the entry's text")
+            return Divide(seqs_of(given["seq"], where)[0], tuple(texts), conf=conf)
         case "link":
             ends = (end_of(given, "source", where), end_of(given, "to", where))
             return Link(*ends, line_of(given, "relation", where), given.get("remove") is True, conf)

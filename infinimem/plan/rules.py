@@ -5,7 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from infinimem.model import NOBODY, Create, Document, Entry, Extend, Join, Link, Merge, Retire, Split, Step, Summarise
+from infinimem.model import (
+    NOBODY,
+    Create,
+    Divide,
+    Document,
+    Entry,
+    Extend,
+    Join,
+    Link,
+    Merge,
+    Retire,
+    Split,
+    Step,
+    Summarise,
+)
 from infinimem.plan.desk import OUR_KEYS, Desk, entry_at, is_pinned, tie_to, ties_at
 from infinimem.text.signature import parse_seqs, render_seqs
 
@@ -83,6 +97,8 @@ def violation(step: Step, desk: Desk, gates: Gates = Gates()) -> str:
             return bad_summary(step, desk)
         case Link():
             return bad_link(step, desk)
+        case Divide():
+            return bad_divide(step, desk, gates)
 
 
 def bad_id(topic: str) -> str:
@@ -132,8 +148,13 @@ def bad_extend(step: Extend, desk: Desk) -> str:
 def bad_join(step: Join, desk: Desk, gates: Gates) -> str:
     sources = [desk.buffered(seq) for seq in step.seqs]
     entries = [entry for entry in sources if entry is not None]
+    if not entries:
+        entries = [entry for seq in step.seqs if (entry := desk.holding(seq)) is not None]
+        problem = next((why for entry in entries if (why := unchangeable(entry.topic, desk))), "")
+        if problem:
+            return problem
     if len(entries) < len(sources):
-        return "joins entries that are not waiting in the buffer"
+        return "joins entries that are neither all waiting in the buffer nor all visible in topics"
     if len({id(entry) for entry in entries}) < 2:
         return "a join needs two entries"
     if step.conf < gates.join:
@@ -316,3 +337,35 @@ def bad_end(end: str, desk: Desk) -> str:
     if entry is None:
         return f"no visible entry has seq {end}"
     return unchangeable(entry.topic, desk) if entry.topic in desk.documents else ""
+
+
+CONNECTIVES = frozenset(
+    "and und et y e o i og och en а и but aber mais pero also auch aussi también then dann puis".split()
+)
+"""Words that may fall between two pieces of a divided entry."""
+
+
+def bad_divide(step: Divide, desk: Desk, gates: Gates) -> str:
+    entry = desk.holding(step.seq)
+    if entry is None:
+        return f"no topic shows seq {step.seq}"
+    problem = unchangeable(entry.topic, desk)
+    if problem:
+        return problem
+    if step.conf < gates.split:
+        return below(step.conf, gates.split)
+    if len(entry.seqs) > 1:
+        return f"{render_seqs(entry.seqs)} is a joined line; retire one of its members, and the others come back"
+    if len(step.texts) < 2 or any(not text.strip() for text in step.texts):
+        return "a division needs two pieces"
+    between: list[str] = []
+    at = 0
+    for text in step.texts:
+        start = entry.text.find(text, at)
+        if start < 0:
+            return f"{' '.join(text.split())[:40]!r} is no piece of the words of {step.seq}, or not in their order"
+        between.append(entry.text[at:start])
+        at = start + len(text)
+    between.append(entry.text[at:])
+    lost = [word for piece in between for word in WORD.findall(piece) if word.casefold() not in CONNECTIVES]
+    return f"leaves out: {', '.join(lost[:3])}" if lost else ""

@@ -111,10 +111,13 @@ class Shelf:
         records = [restore(*self._stored(address)) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
-    def with_field(self, key: str, path: str = "", part: str = "") -> list[Record]:
-        """Every visible record, of one file or of all, that has a signature field of this name, by place."""
+    def with_field(self, key: str, path: str = "", part: str = "", kind: int = VISIBLE) -> list[Record]:
+        """Every record of a kind, of one file or of all, that has a signature field of this name, by place.
+
+        `part` is a regular expression for a part of its value.
+        """
         has_it = Query.regex_query(self._schema, "facts", f"{key}=.*{part}.*" if part else f"{key}=.*")
-        clauses = [(Occur.Must, has_it), (Occur.Must, self._kind(VISIBLE))]
+        clauses = [(Occur.Must, has_it), (Occur.Must, self._kind(kind))]
         if path:
             clauses.append((Occur.Must, Query.term_query(self._schema, "path", _safe(path))))
         addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))

@@ -253,6 +253,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("split", ("split", "maya-work", "--dry-run")),
     ("split", ("split", "maya-work")),
     ("merge", ("merge", "maya-work", "maya-home")),
+    ("split", ("split", "41", "Maya joined Nordlys", "as a staff engineer.")),
+    ("trace", ("trace", "41")),
 )
 
 
