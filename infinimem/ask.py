@@ -39,6 +39,8 @@ class Evidence:
     score: float = 0.0
     by: int = 0
     """The seq that took its place, where one did."""
+    contradicts: tuple[int, ...] = ()
+    """Seqs of entries that cannot be true together with it; they are among the evidence, too."""
 
     @property
     def place(self) -> str:
@@ -98,7 +100,6 @@ def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:
 def evidence_of(hit: Hit) -> Evidence:
     """A hit as evidence."""
     unit = hit.unit
-    by = unit.get("retired_by")
     return Evidence(
         unit.topic,
         Span(unit.line, unit.stop),
@@ -111,5 +112,5 @@ def evidence_of(hit: Hit) -> Evidence:
         unit.source,
         unit.retired,
         hit.score,
-        int(by) if by.isdecimal() else 0,
+        unit.retired_by,
     )

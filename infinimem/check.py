@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +14,9 @@ from infinimem.consolidate.hand import rejoined, sign
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
-from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, path_of
-from infinimem.plan.desk import aux_list, set_aux, set_header
+from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of
+from infinimem.plan.desk import aux_list, set_aux, set_header, topic_ties
+from infinimem.plan.rules import MOST_LINKS, RELATIONS
 from infinimem.secrets import MEANT, secrets_of
 from infinimem.store import transaction
 from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, write_log
@@ -45,7 +46,7 @@ from infinimem.text.document import (
 )
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import join_lines, split_lines
-from infinimem.text.signature import parse_seqs, render_seqs
+from infinimem.text.signature import parse_links, parse_seqs, render_seqs
 
 DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?)?)?")
 MANY = 10
@@ -186,6 +187,7 @@ def examine(root: Path, note: int, now: datetime) -> Survey:
         check_unsigned,
         check_visible,
         check_succession,
+        check_links,
         check_evidence,
         check_headers,
         check_log,
@@ -526,6 +528,41 @@ def check_succession(survey: Survey) -> None:
                     survey.say(document.path, entry.span.start + 1, message, "unsettled", fixable=False)
 
 
+def check_links(survey: Survey) -> None:
+    """Links whose relation nobody knows (it is kept), that lead nowhere, or of which there are too many."""
+    names = {name for document in survey.documents() for name in names_of(document)}
+    seqs = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
+    seqs.update(seq for seq, record in survey.records.items() if record.entries)
+    for document in survey.documents():
+        for entry in document.entries if writable(document) else ():
+            ties = parse_links(entry.signature.get("links"))
+            check_ties(survey, document.path, entry.span.start + 1, ties, seqs, names)
+        if writable(document) and document.id != CURRENT:
+            check_ties(survey, document.path, 1, topic_ties(document), seqs, names)
+
+
+def names_of(document: Document) -> list[str]:
+    """Every id that a topic has or had."""
+    return [document.id, *aux_list(document, "former_ids"), *aux_list(document, "merged_from")]
+
+
+def check_ties(
+    survey: Survey, path: str, line: int, ties: Sequence[Tie], seqs: Collection[int], names: Collection[str]
+) -> None:
+    """The links of one entry or topic."""
+    for tie in ties:
+        if tie.relation and tie.relation not in RELATIONS:
+            message = f"links: {tie.relation!r} is no known relation, so nothing follows from it; use one of "
+            survey.say(path, line, message + ", ".join(RELATIONS), "relation", fixable=False)
+        lost = [seq for seq in tie.seqs if seq not in seqs]
+        if lost or (tie.topic and tie.topic not in names):
+            target = f"seq {render_seqs(lost)}" if lost else f"the topic {tie.topic}"
+            message = f"links: there is no trace of {target}; take the link out"
+            survey.say(path, line, message, "link", fixable=False)
+    if len(ties) > MOST_LINKS:
+        survey.say(path, line, f"{len(ties)} links; more than {MOST_LINKS} are of no use", "links", fixable=False)
+
+
 def check_evidence(survey: Survey) -> None:
     """Every seq in evidence is visible, waiting or retired; what a person deleted is noted as such."""
     visible = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
@@ -536,6 +573,7 @@ def check_evidence(survey: Survey) -> None:
         for seq, record in survey.records.items()
         if seq not in visible | survey.broken and retirement(record) is None and record.entries
     ]
+    there = visible | {seq for seq, record in survey.records.items() if record.entries or record.events}
     many = len(gone) > len(visible) and (len(gone) > MANY or not (survey.root / TOPICS).is_dir())
     for path in empty if gone else ():
         message = "is empty while entries are missing; if a program is saving it, look again, else delete it"
@@ -555,6 +593,10 @@ def check_evidence(survey: Survey) -> None:
             path, _ = record.events[-1]
             message = f"seq {seq} is retired, but evidence lacks its words"
             survey.say(path, event.line, message, "no-words", fixable=False)
+        lost = [by for by in parse_seqs(event.get("by")) if by not in there] if event is not None else []
+        if event is not None and lost:
+            message = f"seq {seq} was replaced by {render_seqs(lost)}, of which there is no trace"
+            survey.say(record.events[-1][0], event.line, message, "lineage", fixable=False)
 
 
 def check_headers(survey: Survey) -> None:

@@ -79,13 +79,21 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ask.rounds", 7, "count", "rounds of tool calls that the agentic reader may take"),  # Infini Memory 4.1
     Setting(
-        "links",
+        "hyperlinks",
         "auto",
         "choice",
         "places as links on a terminal that has them, or never",
         in_library=False,
         choices=("auto", "never"),
     ),
+    Setting("ask.notes", "yes", "choice", "note in .infinimem what each ask showed and cited", choices=("yes", "no")),
+    Setting("links.hops", 2, "count", "how far readers follow links from what they found"),
+    Setting("links.anchors", 10, "count", "found entries whose links are followed"),  # All-Mem 4.1, k
+    Setting("links.candidates", 40, "count", "entries that links are followed to, at most"),  # All-Mem 4.1, L
+    Setting("links.kept", 16, "count", "entries found and linked that a reader keeps, together"),  # All-Mem 4.1, K
+    Setting("links.questions", 3, "count", "different questions before `reconsolidate` links two entries"),
+    Setting("links.least", 0.5, "share", "weight from which on `reconsolidate` links two entries"),
+    Setting("links.half_life", 180 * 86400.0, "duration", "after this time a question counts half (30d, 26w)"),
     Setting("ask.tokens", 3000, "count", "tokens of evidence that an answer is written from"),
     Setting("git.commit", False, "truth", "every flush, undo, split, merge and repair is a git commit (true, false)"),
     Setting(

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.evolve.reconsolidate import Learned
+    from infinimem.evolve.review import Edit, Review
+    from infinimem.evolve.timeline import Held
     from infinimem.exchange.export.load import Loaded
     from infinimem.exchange.export.run import Exported
     from infinimem.exchange.facts import Extracting
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from infinimem.readers.evidence import Switches
     from infinimem.reading import Page, Status, Trace
     from infinimem.search.index import CatalogRow, Index
+    from infinimem.search.past import PastIndex
     from infinimem.stats import Spent, Stats
 
 TIME = re.compile(
@@ -79,6 +83,7 @@ class Library:
         self.audience = audience
         self._model = model
         self._settings: Settings | None = None
+        self._replayed: tuple[object, PastIndex] | None = None
 
     @classmethod
     def open(
@@ -118,6 +123,7 @@ class Library:
     def close(self) -> None:
         """Let go of every thread's index; a method called later opens a new one."""
         self.__dict__.pop("_indexes", None)
+        self._replayed = None
 
     @property
     def settings(self) -> Settings:
@@ -516,6 +522,43 @@ class Library:
         )
         return self._committed(replace(report, settled=settled), dry_run=dry_run)
 
+    def divide(self, seq: int, texts: Sequence[str] = (), *, dry_run: bool = False) -> Report:
+        """Divide an entry that holds several facts into lines with seqs of their own; it stays in evidence.
+
+        `texts` are exact pieces of its words, in order; without them, its sentences.
+        """
+        from infinimem.consolidate.flush import run_steps
+        from infinimem.model import Divide
+        from infinimem.plan.lexical import pieces_of
+
+        settled = () if dry_run else self.finish_merges()
+        here = self.trace(seq).here
+        pieces = tuple(texts) or tuple(pieces_of(here.text if here is not None else ""))
+        steps: tuple[Step, ...] = (Divide(seq, pieces),)
+        report = run_steps(
+            self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
+        )
+        return self._committed(replace(report, settled=settled), dry_run=dry_run)
+
+    def join(self, seqs: Sequence[int], text: str = "", *, dry_run: bool = False) -> Report:
+        """Make entries that say the same one line: in the words of `text`, which says what they say and no more.
+
+        Without `text` the first entry that says all that the others say stays, and they are its duplicates.
+        """
+        from infinimem.consolidate.flush import run_steps
+        from infinimem.evolve.redundant import joining
+
+        seqs = list(dict.fromkeys(seqs))
+        require(len(seqs) > 1, "it takes two entries to make one")
+        traces = [self.trace(seq) for seq in seqs]
+        texts = {trace.seq: trace.here.text if trace.here is not None else "" for trace in traces}
+        settled = () if dry_run else self.finish_merges()
+        steps = joining(texts, text)
+        report = run_steps(
+            self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
+        )
+        return self._committed(replace(report, settled=settled), dry_run=dry_run)
+
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
 
@@ -592,6 +635,73 @@ class Library:
 
         return load_export(self.root, Path(path).expanduser(), self.clock())
 
+    # evolve
+
+    def review(self, most: int = 20) -> Review:
+        """What waits for a person: proposals that a gate held back, and the `most` newest edits with their verdicts."""
+        from infinimem.evolve.review import review
+
+        self.owner_only("review")
+        return review(self.root, self._finder(), self.settings, self.clock(), most)
+
+    def take(self, numbers: Sequence[int], *, dry_run: bool = False) -> Report:
+        """Carry out proposals, by their numbers in `review`: the rules hold, the gate does not. Can be undone."""
+        from infinimem.evolve.review import take
+
+        settled = () if dry_run else self.finish_merges()
+        report = take(self.root, self._finder, self.settings, self.clock(), numbers, dry_run=dry_run)
+        return self._committed(replace(report, settled=settled), dry_run=dry_run)
+
+    def drop(self, numbers: Sequence[int]) -> int:
+        """Forget proposals, by their numbers in `review`; gives how many."""
+        from infinimem.evolve.review import drop
+
+        return drop(self.root, numbers)
+
+    def feedback(self, verdict: str) -> tuple[int, ...]:
+        """Say that the last ask was answered `good` or `bad`, for `reconsolidate`; gives the seqs that it showed.
+
+        Raises `NotFound` where nothing was asked yet.
+        """
+        from infinimem.evolve.recall import note_verdict
+
+        return note_verdict(self.root, verdict, self.clock())
+
+    def reconsolidate(self, *, dry_run: bool = False) -> Learned:
+        """Link entries that answered different questions together, unlink those that no longer do; can be undone."""
+        from infinimem.evolve.reconsolidate import reconsolidate
+
+        return reconsolidate(self.root, self._finder, self.index(), self.settings, self.clock(), dry_run=dry_run)
+
+    def timeline(self, about: str | int, k: int = 10) -> list[Held]:
+        """When statements held, in order of time: those of a topic, a seq's whole story, or what a query finds.
+
+        What they replaced and what replaced them is among them, wherever it stands.
+        """
+        from infinimem.evolve.timeline import seqs_of_topic, timeline
+        from infinimem.reading import resolve_topic
+
+        index = self.index()
+        seqs = list(parse_seqs(str(about).strip().removeprefix("#")))
+        if not seqs:
+            require(isinstance(about, str) and bool(about.strip()), "a timeline is about a topic, a seq or a query")
+            topic = resolve_topic(self.place(), str(about), lambda: self.index().catalog())
+            if topic is not None:
+                seqs = seqs_of_topic(index.entries((), Filter(topic=topic)))
+            else:
+                seqs = [seq for hit in self.search(str(about), k, filter=Filter(retired=True)) for seq in hit.seqs]
+        found = timeline(self.place(), index, seqs)
+        if not found and parse_seqs(str(about)):
+            raise UnknownSeq(f"no entry has seq {about}; `infinimem status` names the newest")
+        return found
+
+    def judge(self, edit: str, verdict: str) -> Edit:
+        """Record in evidence that an edit (by its name in `review`) was `valid` or `harmful`. Raises `BadInput`."""
+        from infinimem.evolve.review import judge
+
+        self.owner_only("review")
+        return judge(self.root, self._finder(), self.clock(), edit, verdict)
+
     # read
 
     def search(self, query: str, k: int = 10, *, filter: Filter = Filter()) -> list[Hit]:
@@ -600,7 +710,7 @@ class Library:
         k = min(k, MOST_HITS)
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
-        return self.index().search(query, k, filter)
+        return self.index_at(filter).search(query, k, filter)
 
     def ask(
         self,
@@ -624,21 +734,24 @@ class Library:
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
         k = min(k or self.settings.count("ask.k"), MOST_HITS)
+        from infinimem.readers.memory import open_memory
+
         reader, model = self._reader(reader)
         if model is None:
             from infinimem.ask import ask
+            from infinimem.readers.links import with_both_sides
 
-            return ask(self.index(), question, k, filter)
+            memory = open_memory(self.root, self.index_at(filter), filter, self.settings.text("language"))
+            return self._noted(question, filter, with_both_sides(memory, ask(memory.index, question, k, filter)))
         from infinimem.readers.agentic import Limits
         from infinimem.readers.evidence import Switches
-        from infinimem.readers.memory import open_memory
+        from infinimem.readers.links import Walk
         from infinimem.readers.run import answer
 
-        index = self.index()
-        memory = open_memory(index.root, index, filter, self.settings.text("language"))
+        memory = open_memory(self.place(), self.index_at(filter), filter, self.settings.text("language"))
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
-        return answer(
+        found = answer(
             memory,
             question,
             model,
@@ -646,9 +759,19 @@ class Library:
             k=k,
             limits=limits,
             switches=switches or Switches(),
+            walk=Walk(*(count(f"links.{name}") for name in ("hops", "anchors", "candidates", "kept"))),
             hear=hear,
             watch=watch,
         )
+        return self._noted(question, filter, found)
+
+    def _noted(self, question: str, filter: Filter, answer: Answer) -> Answer:
+        """The answer, once the log of recalls says what it showed; what is asked of the past teaches nothing."""
+        if self.settings.text("ask.notes") == "yes" and not (filter.as_of or filter.known_at or filter.retired):
+            from infinimem.evolve.recall import note_ask
+
+            note_ask(self.root, question, answer, self.settings.text("language"), self.clock())
+        return answer
 
     def _reader(self, reader: str) -> tuple[str, Metered | None]:
         """Who reads, and the model that it asks; None for bm25. Raises `BadInput`."""
@@ -660,9 +783,24 @@ class Library:
             raise BadInput("no model is configured; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY")
         return ("agentic" if wanted == "auto" else wanted), model
 
-    def catalog(self) -> list[CatalogRow]:
-        """Every topic document with its summary, sorted by id; CURRENT is not among them."""
+    def catalog(self, *, filter: Filter = Filter()) -> list[CatalogRow]:
+        """Every topic document with its summary, sorted by id; CURRENT is not among them.
+
+        With `as_of` or `known_at` in the filter: the topics that had entries then, in the words of those.
+        """
+        past = self._past(filter)
+        if past is not None:
+            from infinimem.evolve.lives import past_catalog
+
+            return past_catalog(past)
         return [row for row in self.index().catalog() if row.topic != CURRENT]
+
+    def topics_like(self, text: str, k: int, *, filter: Filter = Filter()) -> list[str]:
+        """The topics whose entries share most with a text, best first; those of then with a date in the filter."""
+        past = self._past(filter)
+        if past is None:
+            return [match.topic for match in self.index().similar(text, k)]
+        return list(dict.fromkeys(past.home(hit.unit) for hit in past.search(text, 10 * k)))[:k]
 
     def grep(
         self,
@@ -837,6 +975,23 @@ class Library:
         fresh = fresh_index(place, known, self.settings.text("language"), progress, settled=settled)
         setattr(mine, name, fresh)
         return fresh
+
+    def index_at(self, filter: Filter) -> Index:
+        """The index that a filter asks: of now, or of what there was at its dates."""
+        return self._past(filter) or self.index()
+
+    def _past(self, filter: Filter) -> PastIndex | None:
+        """What there was at the dates of a filter, replayed again where a file has changed; None where it has none."""
+        if not (filter.as_of or filter.known_at):
+            return None
+        from infinimem.evolve.lives import past_index
+        from infinimem.store.read import list_files
+
+        place = self.place()
+        key = (place, filter.as_of, filter.known_at, list_files(place))
+        if self._replayed is None or self._replayed[0] != key:
+            self._replayed = key, past_index(place, self.settings.text("language"), filter)
+        return self._replayed[1]
 
     def _finder(self) -> Any:
         """The index of everything, for what changes the library and tells nobody of it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 CURRENT = "CURRENT"
 """The buffer's id wherever a topic id is expected."""
+FIRST_SEQ = re.compile(r"[0-9]{1,18}")
 NOBODY = frozenset({"", "user", "ai", "assistant", "bot", "hand", "human", "system", "tool"})
 """Sources, in lower case, that name no person."""
 
@@ -195,6 +197,12 @@ class Unit:
     def observed(self) -> str:
         return self.get("observed")
 
+    @property
+    def retired_by(self) -> int:
+        """The first seq that took its place; 0 for none. An entry that was divided has several."""
+        found = FIRST_SEQ.match(self.get("retired_by"))
+        return int(found[0]) if found else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -285,7 +293,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Buffered entries that become one line with all their seqs; the only text a planner may write."""
+    """Entries, all buffered or all in topics, that become one line with all their seqs; the only text of a plan."""
 
     seqs: tuple[int, ...]
     text: str
@@ -343,7 +351,40 @@ class Summarise:
     conf: float = 1.0
 
 
-Step = Create | Extend | Join | Retire | Split | Merge | Summarise
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """One link as it is written: to seqs or to a topic id, and how they belong together ("" = not said)."""
+
+    seqs: tuple[int, ...]
+    topic: str = ""
+    relation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A visible entry (`source` is its seq) or a topic (its id) gains or loses a link to another. No word changes."""
+
+    source: str
+    to: str
+    relation: str
+    remove: bool = False
+    conf: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Divide:
+    """A visible entry that holds several facts becomes several lines, each an exact piece of it with a seq of its own.
+
+    `seqs` are given when the step is carried out; the entry is retired with them as its successors.
+    """
+
+    seq: int
+    texts: tuple[str, ...]
+    seqs: tuple[int, ...] = ()
+    conf: float = 1.0
+
+
+Step = Create | Extend | Join | Retire | Split | Merge | Summarise | Link | Divide
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import BadInput
-from infinimem.model import CURRENT, Document, Entry, Problem, Unit, path_of, topic_of
+from infinimem.model import CURRENT, Document, Entry, Problem, Tie, Unit, path_of, topic_of
 from infinimem.store.buffer import read_if_there
 from infinimem.store.evidence import read_records, retirement
 from infinimem.store.layout import BUFFER, safe_path
 from infinimem.store.read import read_file
 from infinimem.text.document import title_of
 from infinimem.text.lines import strip_ending
-from infinimem.text.signature import parse_seqs
+from infinimem.text.signature import parse_links, parse_seqs
 from infinimem.text.tokens import estimate
 
 MONTH = re.compile(r"evidence/[0-9]{4}-[0-9]{2}")
@@ -47,6 +47,8 @@ class Trace:
 
     `here` is the visible line that stands for it ("" path when it is retired), `words` what evidence holds
     of it by revision, `fate` why it left and when, `by` the seq that took its place, `replaced` what it replaced.
+    `parts` are the seqs that it was divided into. `links` are its own, `linked_from` the seqs that are linked to it,
+    each with the relation.
     """
 
     seq: int
@@ -56,6 +58,9 @@ class Trace:
     at: str = ""
     by: int = 0
     replaced: tuple[int, ...] = ()
+    links: tuple[Tie, ...] = ()
+    linked_from: tuple[tuple[int, str], ...] = ()
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +118,23 @@ def trace(root: Path, index: Index, seq: int) -> Trace | None:
     said = [here.get("supersedes")] if here is not None else []
     said += [entry.signature.get("supersedes") for _, entry in record.entries]
     replaced = tuple(dict.fromkeys(old for value in said for old in parse_seqs(value)))
+    own = here.get("links") if here is not None else record.newest.signature.get("links") if record.newest else ""
+    ties = parse_links(own)
+    back = tuple(linked_from(index, seq))
     if event is None or here is not None:
-        return Trace(seq, here, record.entries, replaced=replaced)
+        return Trace(seq, here, record.entries, replaced=replaced, links=ties, linked_from=back)
     by = parse_seqs(event.get("by"))
     why = event.get("why") or ("forgotten" if event.kind == "forget" else event.kind)
-    return Trace(seq, None, record.entries, why, event.get("at"), by[0] if by else 0, replaced)
+    parts = by if why == "split" else ()
+    return Trace(seq, None, record.entries, why, event.get("at"), by[0] if by else 0, replaced, ties, back, parts)
+
+
+def linked_from(index: Index, seq: int) -> Iterator[tuple[int, str]]:
+    """The seqs of visible entries that are linked to one, each with the relation."""
+    for unit in index.having("links", f"({seq}|[0-9]-[0-9])"):
+        for tie in parse_links(unit.get("links")):
+            if seq in tie.seqs and seq not in unit.seqs:
+                yield unit.seqs[0], tie.relation
 
 
 def status(root: Path, index: Index, settings: Settings, now: datetime) -> Status:

@@ -24,11 +24,15 @@ from infinimem.text.signature import parse_fields, parse_seqs
 if TYPE_CHECKING:
     from infinimem.search.index import CatalogRow, Index
 
+EDITS = ("superseded", "duplicate", "split")
+"""Reasons for a retirement that a plan decided on."""
+LONGEST_CHAIN = 1000
+VERDICT = ("edit", "topic", "verdict", "of")
 EVENT = re.compile(rb"^[-*+][ \t]+\\?<event=([a-z]+)[^>]*>?", re.MULTILINE)
 FIELD = {
     name: re.compile(rb"[<,]\s*" + name.encode() + rb"=([^,>\n]*)") for name in ("source", "observed", "time", "rev")
 }
-FIELD |= {name: re.compile(rb",\s*" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at")}
+FIELD |= {name: re.compile(rb",\s*" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at", "by", *VERDICT)}
 MONTH = re.compile(r"\d{4}-\d\d")
 FAILURES = ("failed", "broken off")
 """How the outcome of a call begins that gave nothing."""
@@ -41,6 +45,28 @@ class Month:
     month: str
     written: int
     retired: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What people said of a plan's edits of one kind (All-Mem, edit audit): `edits` were made, as evidence tells."""
+
+    kind: str
+    edits: int
+    valid: int
+    harmful: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverability:
+    """All-Mem's measure: of `retired` entries the `share` whose words and reason evidence has, and that are reached.
+
+    `deepest` is the longest chain of replacements from an entry that is visible down to one that is retired.
+    """
+
+    retired: int = 0
+    share: float = 1.0
+    deepest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +93,8 @@ class Stats:
     months: tuple[Month, ...]
     by_size: tuple[CatalogRow, ...]
     disk: Mapping[str, int]
+    audits: tuple[Audit, ...] = ()
+    recoverability: Recoverability = Recoverability()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +141,10 @@ class Tally:
     months: dict[int, str]
     gone: dict[int, tuple[str, str]]
     forgotten: set[int]
+    edits: Counter[str]
+    verdicts: dict[tuple[str, str, str], str]
+    by: dict[int, tuple[int, ...]]
+    words: set[int]
 
 
 # Sizes and growth
@@ -122,7 +154,7 @@ def stats(root: Path, index: Index) -> Stats:
     """The figures of a library; the index is up to date."""
     rows = index.catalog()
     own = [row for row in rows if not row.guest and row.topic != CURRENT]
-    tally = Tally({}, {}, {}, set())
+    tally = Tally({}, {}, {}, set(), Counter(), {}, {}, set())
     for path in evidence_files(root):
         count_evidence(path.read_bytes(), tally)
     seen: Counter[int] = Counter()
@@ -144,13 +176,44 @@ def stats(root: Path, index: Index) -> Stats:
         sum(row.tokens for row in own),
         round(median(row.tokens for row in own)) if own else 0,
         len(tally.forgotten),
-        dict(Counter(why for why, _ in gone.values()).most_common()),
+        dict(Counter(why or "retired" for why, _ in gone.values()).most_common()),
         doubled((seq for seq, count in seen.items() if count > 1), index),
         dict(sources.most_common()),
         tuple(Month(month, written[month], retired[month]) for month in sorted({*written, *retired})),
         tuple(sorted(own, key=lambda row: (-row.tokens, row.topic))),
         disk(root, index),
+        tuple(audits(tally)),
+        recoverability(gone, seen, tally),
     )
+
+
+def recoverability(gone: Mapping[int, tuple[str, str]], visible: Collection[int], tally: Tally) -> Recoverability:
+    """How well retired entries are reached: each by the event that says why, and down the chain of what replaced it."""
+    depths = {seq: depth_of(seq, visible, tally) for seq in gone}
+    found = [depth for seq, depth in depths.items() if depth and seq in tally.words and gone[seq][0]]
+    return Recoverability(len(gone), len(found) / len(gone) if gone else 1.0, max(found, default=0))
+
+
+def depth_of(seq: int, visible: Collection[int], tally: Tally) -> int:
+    """Replacements from a retired entry up to a visible one, or one that nothing replaced; 0 where the chain breaks."""
+    frontier, seen = {seq}, set[int]()
+    for depth in range(1, LONGEST_CHAIN):
+        seen |= frontier
+        above = {by for one in frontier for by in tally.by.get(one, ())}
+        if any(not tally.by.get(one) for one in frontier) or any(by in visible for by in above):
+            return depth
+        frontier = {by for by in above if by in tally.words} - seen
+        if not frontier:
+            return 0
+    return 0
+
+
+def audits(tally: Tally) -> Iterator[Audit]:
+    """The verdicts on each kind of edit that was judged or made; the last one on an edit counts."""
+    judged = Counter((kind, verdict) for (kind, _, _), verdict in tally.verdicts.items())
+    for kind in sorted({*tally.edits, *(kind for kind, _ in judged)}):
+        valid, harmful = judged[kind, "valid"], judged[kind, "harmful"]
+        yield Audit(kind, max(tally.edits[kind], valid + harmful), valid, harmful)
 
 
 def count_file(root: Path, path: str, tally: Tally) -> list[int]:
@@ -173,6 +236,8 @@ def count_entries(content: bytes, matches: Iterable[re.Match[bytes]], tally: Tal
             continue
         seqs = parse_seqs(match[2].decode())
         found += seqs
+        if len(seqs) > 1 and value(head_at(content, match.start()), "rev") == "1":
+            tally.edits["joined"] += 1
         if not all(seq in tally.sources for seq in seqs):
             head = head_at(content, match.start())
             note(seqs, value(head, "source"), month_in(value(head, "observed") or value(head, "time")), tally)
@@ -188,13 +253,19 @@ def note(seqs: Iterable[int], source: str, month: str, tally: Tally) -> None:
 
 def count_evidence(content: bytes, tally: Tally) -> None:
     """What an evidence file says: entries, and what became of them, in order."""
-    count_entries(content, SIGNED.finditer(content), tally)
+    tally.words.update(count_entries(content, SIGNED.finditer(content), tally))
     for match in EVENT.finditer(content):
         kind, rest = match[1].decode(), match[0]
         seqs = parse_seqs(value(rest, "seq"))
         if kind == "retire":
-            event = (value(rest, "why") or "retired", month_in(value(rest, "at")))
+            event = (value(rest, "why"), month_in(value(rest, "at")))
+            tally.by.update(dict.fromkeys(seqs, parse_seqs(value(rest, "by"))))
             tally.gone.update(dict.fromkeys(seqs, event))
+            if event[0] in EDITS:
+                tally.edits[event[0]] += 1
+        elif kind == "verdict":
+            about = (value(rest, "edit"), value(rest, "seq") or value(rest, "topic"), value(rest, "of"))
+            tally.verdicts[about] = value(rest, "verdict")
         elif kind == "forget":
             tally.forgotten.update(seqs)
             for seq in seqs:

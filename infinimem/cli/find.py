@@ -12,7 +12,21 @@ import typer
 from infinimem.cli.filters import AsOf, Everything, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
 from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
-from infinimem.cli.show import READABLE, count, cut, duration, linked, on_one_line, paint, paragraph, shown, width, wrap
+from infinimem.cli.show import (
+    READABLE,
+    count,
+    cut,
+    date_notes,
+    date_values,
+    duration,
+    linked,
+    on_one_line,
+    paint,
+    paragraph,
+    shown,
+    width,
+    wrap,
+)
 from infinimem.cli.talk import emit, flush, is_terminal, out, say
 from infinimem.errors import BadInput, ModelFailed
 
@@ -135,7 +149,9 @@ def print_answer(root: Path, answer: Answer, filter: Filter, heard: str, *, alon
             out("\n".join(wrap(shown(answer.text), min(width(), READABLE))) if is_terminal() else answer.text)
         out()
         cited = set(answer.citations)
-        print_evidence(root, tuple(piece for piece in answer.evidence if piece.place in cited), scores=scores)
+        opposed = {seq for piece in answer.evidence if piece.place in cited for seq in piece.contradicts}
+        wanted = [piece for piece in answer.evidence if piece.place in cited or not opposed.isdisjoint(piece.seqs)]
+        print_evidence(root, tuple(wanted), scores=scores)
     else:
         if not alone:
             say(f"no model wrote an answer; this is what memory holds, likeliest first ({len(answer.evidence)})")
@@ -164,7 +180,10 @@ def print_evidence(root: Path, pieces: tuple[Evidence, ...], *, scores: bool = F
         if at:
             out()
         out(evidence_head(root, piece) + (paint(f"  {piece.score:.2f}", "dim") if scores else ""))
-        out(paragraph(piece.text))
+        out(paragraph(piece.text + date_notes(piece.text, piece.time or piece.observed)))
+        others = [other.place for other in pieces if not set(piece.contradicts).isdisjoint(other.seqs)]
+        if others:
+            out(paint(f"  ! contradicts {', '.join(f'[{shown(place)}]' for place in others)}", "yellow"))
 
 
 def evidence_head(root: Path, piece: Evidence) -> str:
@@ -224,6 +243,8 @@ def evidence_values(piece: Evidence) -> dict[str, Any]:
         "headings": list(piece.headings),
         "retired": piece.retired,
         "by": piece.by,
+        "contradicts": list(piece.contradicts),
+        "dates": date_values(piece.text, piece.time or piece.observed),
         "score": round(piece.score, 4),
     }
 
@@ -297,6 +318,7 @@ def hit_values(hit: Hit) -> dict[str, Any]:
         "headings": list(hit.unit.headings),
         "fields": dict(hit.unit.fields),
         "retired": hit.unit.retired,
+        "dates": date_values(hit.text, hit.time or hit.unit.observed),
     }
 
 
@@ -305,7 +327,8 @@ def print_hits(root: Path, hits: list[Hit]) -> None:
     for hit in hits:
         place = f"{hit.topic}:{hit.line}"
         about = [hit.time[:10] or hit.unit.observed[:10], on_one_line(hit.source)]
-        text = on_one_line(hit.text) + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
+        notes = date_notes(hit.text, hit.time or hit.unit.observed)
+        text = on_one_line(hit.text) + notes + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():
             words = " · ".join(shown(word) for word in about if word)
             link = linked(paint(shown(place), "bold cyan"), root, hit.unit.path, hit.line)

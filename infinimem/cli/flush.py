@@ -81,13 +81,33 @@ def flush(
     return report.exit_code
 
 
-@app.command(epilog=examples("infinimem split maya-work --dry-run", "infinimem split maya-work"))
+@app.command(
+    epilog=examples(
+        "infinimem split maya-work --dry-run",
+        "infinimem split maya-work",
+        "infinimem split 41 'Maya joined Nordlys' 'as a staff engineer.'",
+    )
+)
 def split(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(help="The topic to split.", autocompletion=topic_ids)],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC|SEQ", help="The topic, or the entry, to split.", autocompletion=topic_ids)
+    ],
+    pieces: Annotated[
+        list[str] | None, typer.Argument(metavar="[PIECE]...", help="Of an entry: exact pieces of it, in order.")
+    ] = None,
     dry_run: DryRun = False,
 ) -> int:
-    """Split a topic into two or more by its subjects, whatever its size."""
+    """Split a topic into two or more by its subjects, whatever its size; or an entry that holds several facts.
+
+    An entry is split into the pieces that you give, exact parts of its words, or else into its sentences. Each gets a
+    seq of its own; the entry stays in evidence as it was.
+    """
+    seqs = one_seq(topic)
+    if seqs:
+        report = shown_library(ctx).divide(seqs, pieces or (), dry_run=dry_run)
+        tell(ctx, report, dry_run=dry_run)
+        return report.exit_code
     refuse_buffer([topic])
     report = shown_library(ctx).split(topic, dry_run=dry_run)
     if report.outcomes or wants_json(ctx):
@@ -105,18 +125,42 @@ def split(
 def merge(
     ctx: typer.Context,
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC TOPIC...", help="The topics.", autocompletion=topic_ids)
+        list[str],
+        typer.Argument(metavar="TOPIC|SEQ...", help="The topics, or the entries.", autocompletion=topic_ids),
     ],
     into: Annotated[
         str, typer.Option(metavar="TOPIC", help="The one that stays; by default the first.", autocompletion=topic_ids)
     ] = "",
+    text: Annotated[str, typer.Option("--text", metavar="WORDS", help="Of entries: the words of the one line.")] = "",
     dry_run: DryRun = False,
 ) -> int:
-    """Put the entries of several topics into one; the old ids stay findable."""
+    """Put the entries of several topics into one; the old ids stay findable. Or make one line of several entries.
+
+    Of entries (their seqs) the one that says what all say stays; with --text they become one line in these words,
+    which may leave nothing out and add nothing. All of them stay in evidence as they were.
+    """
+    seqs = [seq for topic in topics for seq in parse_entries(topic)]
+    if text or (seqs and all(parse_entries(topic) for topic in topics)):
+        report = shown_library(ctx).join(seqs, text, dry_run=dry_run)
+        tell(ctx, report, dry_run=dry_run)
+        return report.exit_code
     refuse_buffer([*topics, into])
     report = shown_library(ctx).merge(topics, into=into, dry_run=dry_run)
     tell(ctx, report, dry_run=dry_run)
     return report.exit_code
+
+
+def one_seq(name: str) -> int:
+    """The seq that an argument names; 0 for a topic."""
+    found = parse_entries(name)
+    return found[0] if len(found) == 1 else 0
+
+
+def parse_entries(name: str) -> tuple[int, ...]:
+    """The seqs that an argument names: 12, #12, 12-15; none for a topic."""
+    from infinimem.text.signature import parse_seqs
+
+    return parse_seqs(name.strip().removeprefix("#"))
 
 
 def refuse_buffer(topics: list[str]) -> None:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infinimem.cli.filters import topic_ids
+from infinimem.cli.filters import AsOf, KnownAt, filter_of, topic_ids
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import (
     address,
     count,
+    date_notes,
+    date_values,
     duration,
     on_one_line,
     paint,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from infinimem.library import Library
-    from infinimem.model import Entry
+    from infinimem.model import Entry, Filter
     from infinimem.reading import Status, Trace
     from infinimem.search.index import CatalogRow
 
@@ -104,7 +106,9 @@ def entries(number: int) -> str:
 # catalog
 
 
-@app.command(epilog=examples("infinimem catalog", "infinimem catalog work --max-lines 5"))
+@app.command(
+    epilog=examples("infinimem catalog", "infinimem catalog work --max-lines 5", "infinimem catalog --as-of 2026-02")
+)
 def catalog(
     ctx: typer.Context,
     words: Annotated[
@@ -116,17 +120,21 @@ def catalog(
     max_bytes: Annotated[
         int | None, typer.Option("--max-bytes", metavar="N", min=1, help="Print N bytes at most.")
     ] = None,
+    as_of: AsOf = "",
+    known_at: KnownAt = "",
 ) -> int:
     """Every topic in one line: id, entries, tokens, summary.
 
-    With words, only the topics that have them in id, title, summary or entries, best first.
+    With words, only the topics that have them in id, title, summary or entries, best first. With --as-of or
+    --known-at, the topics that had entries then; the summaries are made of those.
     """
     from infinimem.cli.progress import shown_library
 
     library = shown_library(ctx)
-    rows = library.catalog()
+    filter = filter_of(None, "", "", "", as_of, known_at, False)
+    rows = library.catalog(filter=filter)
     if words:
-        rows = with_words(library, rows, words)
+        rows = with_words(library, rows, words, filter)
     lines = ["\t".join((row.topic, str(row.entries), str(row.tokens), on_one_line(row.summary))) for row in rows]
     kept = fitting(lines, max_lines or 0, max_bytes or 0)
     if wants_json(ctx):
@@ -140,11 +148,11 @@ def catalog(
     return 1 if words and not rows else 0
 
 
-def with_words(library: Library, rows: list[CatalogRow], words: list[str]) -> list[CatalogRow]:
+def with_words(library: Library, rows: list[CatalogRow], words: list[str], filter: Filter) -> list[CatalogRow]:
     """The rows that speak of the words: first those that name them all, then by what their entries say."""
     wanted = [word.casefold() for word in words]
     named = [row for row in rows if all(word in f"{row.topic} {row.title} {row.summary}".casefold() for word in wanted)]
-    near = {match.topic: at for at, match in enumerate(library.index().similar(" ".join(words), len(rows)))}
+    near = {topic: at for at, topic in enumerate(library.topics_like(" ".join(words), len(rows), filter=filter))}
     others = sorted((row for row in rows if row.topic in near and row not in named), key=lambda row: near[row.topic])
     return [*named, *others]
 
@@ -285,6 +293,8 @@ def trace(
 
 def trace_values(story: Trace) -> dict[str, Any]:
     """A story as JSON has it."""
+    from infinimem.text.signature import render_seqs
+
     here = story.here
     return {
         "seq": story.seq,
@@ -295,6 +305,7 @@ def trace_values(story: Trace) -> dict[str, Any]:
         "seqs": list(here.seqs) if here else [],
         "text": here.text if here else "",
         "fields": dict(here.fields) if here else {},
+        "dates": trace_dates(story),
         "evidence": [
             {
                 "path": path,
@@ -308,7 +319,20 @@ def trace_values(story: Trace) -> dict[str, Any]:
         "at": story.at,
         "by": story.by,
         "replaced": list(story.replaced),
+        "parts": list(story.parts),
+        "links": [
+            {"to": tie.topic or render_seqs(tie.seqs), "seqs": list(tie.seqs), "relation": tie.relation}
+            for tie in story.links
+        ],
+        "linked_from": [{"seq": seq, "relation": relation} for seq, relation in story.linked_from],
     }
+
+
+def trace_dates(story: Trace) -> list[dict[str, str]]:
+    """What the words for time in a story's entry mean."""
+    fields, text = words_of(story)
+    given = dict(fields)
+    return date_values(text, given.get("time") or given.get("observed", ""))
 
 
 def tell_story(library: Library, story: Trace) -> None:
@@ -319,7 +343,8 @@ def tell_story(library: Library, story: Trace) -> None:
         out(f"  forgotten at {story.at}; nothing of it is left")
         return
     fields, text = words_of(story)
-    out(paragraph(text))
+    given = dict(fields)
+    out(paragraph(text + date_notes(text, given.get("time") or given.get("observed", ""))))
     out(paint("  " + shown(", ".join(f"{key} {value}" for key, value in fields)), "dim"))
     if story.here is not None:
         seqs = f" (one line for {count(len(story.here.seqs), 'entry', 'entries')})" if len(story.here.seqs) > 1 else ""
@@ -332,8 +357,32 @@ def tell_story(library: Library, story: Trace) -> None:
             out(paint(paragraph(entry.text), "dim"))
     for old in story.replaced:
         tell_other(f"replaced {old}", *gist(library, old))
-    for by in successors(library, story):
+    for seq in story.parts:
+        tell_other(f"divided into {seq}", *gist(library, seq))
+    for by in [] if story.parts else successors(library, story):
         tell_other(f"replaced by {by.seq}", *gist_of(by))
+    tell_links(library, story)
+
+
+def tell_links(library: Library, story: Trace) -> None:
+    """What an entry is linked to and what is linked to it; a contradiction is a warning."""
+    for tie in story.links:
+        if tie.topic:
+            out(f"linked to {shown(tie.topic)}{relation_words(tie.relation)}")
+        for seq in tie.seqs:
+            tell_other(f"{warning(tie.relation)}linked to {seq}{relation_words(tie.relation)}", *gist(library, seq))
+    for seq, relation in story.linked_from:
+        tell_other(f"{warning(relation)}linked from {seq}{relation_words(relation)}", *gist(library, seq))
+
+
+def relation_words(relation: str) -> str:
+    """` (contradicts)`; nothing where it is not said."""
+    return f" ({shown(relation)})" if relation else ""
+
+
+def warning(relation: str) -> str:
+    """A mark before what cannot be true together."""
+    return paint("! ", "yellow") if relation == "contradicts" else ""
 
 
 def tell_other(relation: str, words: str, place: str) -> None:

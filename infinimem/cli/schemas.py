@@ -25,6 +25,7 @@ ABOUT = {
     "trace": "trace --json: an entry's story, or a list of them",
     "history": "history --json: what happened, newest first",
     "diff": "diff --json: what changed, by entry",
+    "timeline": "timeline --json: from when to when each statement held",
     "stats": "stats --json: sizes, growth, sources",
     "stats-cost": "stats --cost --json: what models were asked and what it took",
     "check": "check --json: findings, worst first",
@@ -32,6 +33,10 @@ ABOUT = {
     "split": "split --json: the report, as of flush",
     "merge": "merge --json: the report, as of flush",
     "undo": "undo --json: the report, as of flush",
+    "review": "review --json: proposals and recent edits",
+    "review-take": "review --take N --json: the report, as of flush",
+    "feedback": "feedback --json: what was noted",
+    "reconsolidate": "reconsolidate --json: each link with its reason, and the report",
     "recover": "recover --json: the seqs that came back",
     "merge-driver": "merge-driver --json: the file, and how many places of it a person has to decide",
     "import": "import --json: what came in, what did not and why",
@@ -82,6 +87,10 @@ def record(**fields: Schema) -> Schema:
 SEQS = rows(number(least=1), "entry numbers")
 FIELDS = {"type": "object", "additionalProperties": {"type": "string"}, "description": "signature fields"}
 USAGE = record(calls=number(), tokens_in=number(), tokens_out=number(), seconds=share())
+DATES = rows(
+    record(words=text("as they stand in the text"), means=text("ISO date; a/b is from a to b")),
+    "words for time, seen from when the entry was said",
+)
 PIECE = {
     "seqs": SEQS,
     "topic": text("topic id; CURRENT for the buffer"),
@@ -93,6 +102,7 @@ PIECE = {
     "source": text(),
     "headings": rows(text()),
     "retired": text("empty while it holds; else superseded, duplicate, expired or deleted"),
+    "dates": DATES,
     "score": share("compares within one answer only"),
 }
 PROBLEM = {"path": text(), "line": number("0 is the whole file"), "message": text()}
@@ -194,7 +204,7 @@ def output_schema(name: str) -> Schema:
                 failures=rows(text(), "what the model could not do"),
                 usage=USAGE,
             )
-        case "flush" | "split" | "merge" | "undo":
+        case "flush" | "split" | "merge" | "undo" | "review-take":
             return report_schema()
         case "flush-estimate":
             price = share("at model.price_in and model.price_out; 0 where they are not set")
@@ -236,12 +246,17 @@ def answer_schema() -> Schema:
         seconds=share(),
     )
     by = number("the entry that took its place; 0 for none")
+    opposed = rows(number(least=1), "entries that cannot be true together with it")
+    piece = record(**PIECE, by=by, contradicts=opposed)
     return record(
         answer=text("empty when no model wrote one"),
         found=truth("false: not in memory"),
         citations=rows(text(), "topic:line"),
-        evidence=rows(record(**PIECE, by=by), "what the answer was written from; all of it is shown to a model"),
-        nearest=rows(record(**PIECE, by=by), "what comes nearest to a question that memory does not answer"),
+        evidence=rows(
+            piece,
+            "what the answer was written from; all of it is shown to a model",
+        ),
+        nearest=rows(piece, "what comes nearest to a question that memory does not answer"),
         rounds=rows(one, "a reader's rounds"),
         stop=text("why the reader stopped"),
         reader={"enum": ["agentic", "hybrid", "summary", "bm25"]},
@@ -351,6 +366,17 @@ def view_schema(name: str) -> Schema:
             return past_schema(name)
         case "trace":
             return {"anyOf": [story_schema(), rows(story_schema())]}
+        case "review":
+            return review_schema()
+        case "feedback":
+            return record(
+                verdict={"enum": ["good", "bad"]}, shown=rows(number(least=1), "seqs that the last ask showed")
+            )
+        case "reconsolidate":
+            step = {"type": "object", "description": "as in a plan"}
+            return record(lessons=rows(record(step=step, why=text("in a sentence"))), report=report_schema())
+        case "timeline":
+            return timeline_schema()
         case "check":
             return rows(FINDING)
         case "check-preview":
@@ -453,16 +479,24 @@ def figures_schema() -> Schema:
     names = "topics guests entries buffered written tokens median_tokens forgotten".split()
     counts = {"type": "object", "additionalProperties": number()}
     topic = record(topic=text(), entries=number(), tokens=number())
+    surface = {"type": "integer", "description": "written less retired up to then: All-Mem's surface growth"}
+    audit = record(kind=text(), edits=number("made, as far as evidence tells"), valid=number(), harmful=number())
     return record(
         library=text(),
         **{name: number() for name in names},
         retired={**counts, "description": "entries by reason"},
         doubled=rows(number(least=1), "seqs that stand in two places"),
         sources=rows(record(source=text(), entries=number()), "of what is visible or waiting, most first"),
-        months=rows(record(month=text("2026-05"), written=number(), retired=number())),
+        months=rows(record(month=text("2026-05"), written=number(), retired=number(), surface=surface)),
         largest=rows(topic),
         smallest=rows(topic, "smallest first, without those among the largest"),
         bytes={**counts, "description": "on disk, by part"},
+        recoverability=record(
+            retired=number(),
+            share=share("of them: evidence has words and reason, and a chain leads to them"),
+            deepest=number("replacements from what is visible"),
+        ),
+        audits=rows(audit, "what people said of edits: see infinimem review"),
     )
 
 
@@ -475,9 +509,54 @@ def cost_schema() -> Schema:
     return record(total=row, rows=rows(row, "by month, command, step and model"))
 
 
+def timeline_schema() -> Schema:
+    """What `timeline` prints, in order of time."""
+    kind = {
+        "since": text("when it began to hold: its time, else when it was noted; empty when unknown"),
+        "until": text("when it ceased to hold; empty while it holds"),
+        "why": text("superseded, duplicate, expired, deleted or split; `expires` where the end is still to come"),
+        "by": rows(number(least=1), "what took its place"),
+        "waiting": truth("this waits for a flush"),
+        "observed": text("when the library came to know it"),
+        "retired_at": text("when the library let go of it"),
+    }
+    place = {name: PIECE[name] for name in ("seqs", "topic", "path", "line", "text", "time", "source", "dates")}
+    return rows(record(**place, **kind))
+
+
+def review_schema() -> Schema:
+    """What `review` prints: what waits for a person, and what was done."""
+    step = {"type": "object", "description": "as in a plan, with the planner's confidence"}
+    texts = rows(text(), "words; of a split or merge of topics their ids")
+    proposal = record(
+        number=number("for --take and --drop", 1),
+        at=text(),
+        step=step,
+        before=texts,
+        after=texts,
+        refused=text("why it cannot be taken now; empty otherwise"),
+    )
+    kinds = "superseded duplicate split joined topic-split topic-merge".split()
+    edit = record(
+        edit=text("its name, for --valid and --harmful"),
+        kind={"enum": kinds},
+        at=text(),
+        seqs=rows(number(least=1)),
+        by=rows(number(least=1), "what took their place"),
+        topics=rows(text()),
+        before=texts,
+        after=texts,
+        undone=truth("taken back since"),
+        verdict={"enum": ["", "valid", "harmful"]},
+        judged=text("when; empty for never"),
+    )
+    return record(proposals=rows(proposal), edits=rows(edit, "newest first"))
+
+
 def story_schema() -> Schema:
     """An entry's story."""
     words = record(path=text(), line=number(least=1), text=text(), fields=FIELDS)
+    tie = record(to=text("a seq or a topic"), seqs=SEQS, relation=text("empty when not said"))
     return record(
         seq=number(least=1),
         visible=truth(),
@@ -487,9 +566,13 @@ def story_schema() -> Schema:
         seqs=rows(number(least=1), "what the visible line stands for"),
         text=text(),
         fields=FIELDS,
+        dates=DATES,
         evidence=rows(words, "its words, verbatim, by revision"),
         fate=text("why it is not visible any more"),
         at=text("since when"),
         by=number("what took its place; 0 for nothing"),
         replaced=rows(number(least=1)),
+        parts=rows(number(least=1), "what it was divided into"),
+        links=rows(tie, "what it is linked to"),
+        linked_from=rows(record(seq=number(least=1), relation=text()), "what is linked to it"),
     )

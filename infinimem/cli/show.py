@@ -70,7 +70,7 @@ def shows_links() -> bool:
     from infinimem.errors import InfinimemError
 
     try:
-        return load_settings().text("links") != "never"
+        return load_settings().text("hyperlinks") != "never"
     except InfinimemError:  # said by the command itself where it matters
         return False
 
@@ -186,3 +186,23 @@ def duration(seconds: float) -> str:
     from infinimem.consolidate.due import readable_age
 
     return readable_age(seconds)
+
+
+def date_notes(text: str, at: str) -> str:
+    """` (yesterday = 2026-05-06)`: what a text's words for time mean, seen from when it was said; "" for none."""
+    pairs = date_pairs(text, at)
+    return f" ({'; '.join(f'{words} = {meaning}' for words, meaning in pairs)})" if pairs else ""
+
+
+def date_values(text: str, at: str) -> list[dict[str, str]]:
+    """The same as JSON has it."""
+    return [{"words": words, "means": meaning} for words, meaning in date_pairs(text, at)]
+
+
+def date_pairs(text: str, at: str) -> list[tuple[str, str]]:
+    """What a text's words for time mean; nothing where the day on which they were said is not known."""
+    if len(at) < len("2026-05-01"):
+        return []
+    from infinimem.text.when import dates_shown
+
+    return dates_shown(text, at)

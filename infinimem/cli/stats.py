@@ -15,7 +15,7 @@ from infinimem.cli.talk import emit, is_terminal, out, say
 
 if TYPE_CHECKING:
     from infinimem.search.index import CatalogRow
-    from infinimem.stats import Month, Spent, Stats
+    from infinimem.stats import Audit, Month, Spent, Stats
 
 app = command_app()
 
@@ -60,11 +60,23 @@ def stats_values(now: Stats, top: int) -> dict[str, Any]:
         "retired": dict(now.retired),
         "doubled": list(now.doubled),
         "sources": [{"source": source, "entries": number} for source, number in now.sources.items()],
-        "months": [{"month": one.month, "written": one.written, "retired": one.retired} for one in now.months],
+        "months": month_values(now.months),
         "largest": [topic_values(row) for row in now.by_size[:top]],
         "smallest": [topic_values(row) for row in smallest(now, top)],
         "bytes": dict(now.disk),
+        "recoverability": asdict(now.recoverability),
+        "audits": [asdict(one) for one in now.audits],
     }
+
+
+def month_values(months: Sequence[Month]) -> list[dict[str, Any]]:
+    """The months as JSON has them; `surface` is how much was visible or waiting at the end of each."""
+    rows = []
+    surface = 0
+    for one in months:
+        surface += one.written - one.retired
+        rows.append({"month": one.month, "written": one.written, "retired": one.retired, "surface": surface})
+    return rows
 
 
 def topic_values(row: CatalogRow) -> dict[str, Any]:
@@ -94,6 +106,13 @@ def print_stats(now: Stats, top: int) -> None:
         ),
         ("on disk", ", ".join(f"{part} {size_of(size)}" for part, size in now.disk.items())),
     ]
+    reached = now.recoverability
+    if reached.retired:
+        chain = f", by at most {count(reached.deepest, 'replacement')}" if reached.deepest > 1 else ""
+        lines.append(("reached", f"{100 * reached.share:.4g} % of what was retired{chain}"))
+    judged = ", ".join(audit_words(one) for one in now.audits if one.valid or one.harmful)
+    if judged:
+        lines.append(("review", judged))
     if now.doubled:
         lines.append(("doubled", f"{seqs_shown(now.doubled)} stand in two places; see: infinimem check"))
     for name, text in lines:
@@ -102,6 +121,11 @@ def print_stats(now: Stats, top: int) -> None:
     print_sources(now.sources, top)
     print_topics("largest topics (entries, tokens)", now.by_size[:top])
     print_topics("smallest topics", smallest(now, top))
+
+
+def audit_words(one: Audit) -> str:
+    """`superseded 9 of 10 judged valid (12 made)`."""
+    return f"{one.kind} {one.valid} of {one.valid + one.harmful} judged valid ({one.edits:,} made)"
 
 
 def seqs_shown(seqs: Sequence[int]) -> str:

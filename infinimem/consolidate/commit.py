@@ -84,7 +84,7 @@ def again_without(run: Run, index: Finder, stale_seqs: Collection[int], stale_to
                 continue
             step = replace(step, seqs=seqs)
         prepare(new, step, index)
-        new.take(step)
+        new.take(step)  # a division keeps the seqs that it has
     return new
 
 
@@ -105,7 +105,7 @@ def finish_documents(run: Run, index: Finder) -> Finished:
         document = run.desk.documents[topic]
         if topic not in run.originals and not document.entries:
             continue  # made in this run, and nothing came to stand in it
-        summary = run.desk.summaries.get(topic) or extract(document)
+        summary = run.desk.summaries.get(topic) or (said(document) if is_linking(ops) else extract(document))
         documents[topic] = refresh(document, summary, ops, run.now)
     for topic, text in run.desk.summaries.items():
         if topic not in documents and topic in run.desk.documents:
@@ -119,8 +119,22 @@ def finish_documents(run: Run, index: Finder) -> Finished:
     lines += first_words(run, consumed, index)
     lines += revisions(run, index)
     lines += [line for entry in joined_lines(run) for line in revision_lines(entry, Record(entry.seq, (), ()), run.now)]
-    lines += [retire_line([step.seq], step.by, step.why, run.now) for step in run.desk.retired]
+    made = run.desk.made
+    lines += [line for parts in made.values() for part in parts for line in entry_lines(part.signature, part.text)]
+    for step in run.desk.retired:
+        by = render_seqs(seqs_of(made[step.seq])) if step.seq in made else str(step.by or "")
+        lines.append(retire_line([step.seq], by, step.why, run.now))
     return Finished(documents, removed, consumed, tuple(lines))
+
+
+def is_linking(ops: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+    """Whether nothing but links changed, so that the summary still says what it said."""
+    return all(op == "link" for op, _ in ops)
+
+
+def said(document: Document) -> str:
+    """The summary that a document has."""
+    return str(document.header.fields.get("summary") or "")
 
 
 def extract(document: Document) -> str:
@@ -149,11 +163,13 @@ def new_words(run: Run, entries: Sequence[Entry], index: Finder) -> list[str]:
 def joined_lines(run: Run) -> list[Entry]:
     """The lines that this run made of several entries; their wording is in evidence beside their sources."""
     old = {seq for entry in run.buffer.entries.values() for seq in entry.seqs}
+    made = {entry.seqs for entry in run.desk.joined}
     return [
         entry
         for document in run.desk.documents.values()
         for entry in document.entries
-        if len(entry.seqs) > 1 and old.issuperset(entry.seqs) and entry.seqs not in run.buffer.whole
+        if entry.seqs in made
+        or (len(entry.seqs) > 1 and old.issuperset(entry.seqs) and entry.seqs not in run.buffer.whole)
     ]
 
 
@@ -199,6 +215,7 @@ def put_on_disk(run: Run, finished: Finished) -> list[str]:
             "at": run.now,
             "seqs": render_seqs(sorted(seqs_of(finished.consumed))),
             "retired": render_seqs(sorted(step.seq for step in run.desk.retired)),
+            "made": render_seqs(sorted(seqs_of(part for parts in run.desk.made.values() for part in parts))),
             "lines": ["".join(entry_lines(entry.signature, entry.text)) for entry in finished.consumed],
             "void": void_lines(run, finished, following - 1),
         }
@@ -213,6 +230,8 @@ def void_lines(run: Run, finished: Finished, high: int) -> list[str]:
     older = sorted({step.seq for step in run.desk.retired} - consumed)
     lines = [event_line("unflush", run.now, seq=render_seqs(sorted(consumed)))] if consumed else []
     lines += [event_line("restore", run.now, seq=render_seqs(older))] if older else []
+    made = sorted(seqs_of(part for parts in run.desk.made.values() for part in parts))
+    lines += [retire_line(made, "", "undone", run.now)] if made else []
     return [*lines, event_line("flush", run.now, high=str(high))] if lines else []
 
 

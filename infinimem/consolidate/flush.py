@@ -105,6 +105,7 @@ def flush(
             more = len(buffer.entries) - PORTION
             buffer = replace(buffer, entries=dict(list(buffer.entries.items())[:PORTION]))
         run = begin(root, buffer, settings, at)
+        run.dry = dry_run
         if plan is None and thinker is not None:
             from infinimem.consolidate.model_passes import plan_by_model
 
@@ -166,6 +167,7 @@ def run_steps(
             document = read_file(root, BUFFER).document
         index = finder()
         run = begin(root, Buffer(document, {}), settings, timestamp(now))
+        run.dry = dry_run
         carry_out(run, steps(run, index), index)
         return conclude(run, index, dry_run=dry_run)
 

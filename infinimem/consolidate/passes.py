@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, time
 
 from infinimem.config import Retention, Settings
-from infinimem.consolidate.run import Finder, Run, prepare, spare_for
+from infinimem.consolidate.run import Finder, Run, prepare, spare_for, with_seqs
 from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Outcome, Retire, Step, Unit
-from infinimem.plan import lexical
+from infinimem.plan import lexical, rules
 from infinimem.store.evidence import read_records
 from infinimem.text.document import body_tokens, title_of
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -126,8 +126,9 @@ def expire_in_topics(run: Run, index: Finder, settings: Settings) -> None:
     for unit in expired_units(index, run.now, settings):
         run.load([unit.topic])
         for seq in unit.seqs:
-            spare_for(run, seq)
-            run.take(Retire(seq, 0, "expired"))
+            if seq not in run.desk.gone:  # replaced in this very run
+                spare_for(run, seq)
+                run.take(Retire(seq, 0, "expired"))
 
 
 def expired_units(index: Finder, now: str, settings: Settings) -> list[Unit]:
@@ -307,6 +308,8 @@ def carry_out(run: Run, steps: Sequence[Step], index: Finder) -> None:
             if not step.seqs:
                 continue
         prepare(run, step, index)
+        if not rules.violation(step, run.desk, run.gates):
+            step = with_seqs(run, step)
         run.take(step)
 
 

@@ -12,10 +12,12 @@ from infinimem.errors import Unreadable
 from infinimem.model import (
     CURRENT,
     Create,
+    Divide,
     Document,
     Entry,
     Extend,
     Join,
+    Link,
     Merge,
     Outcome,
     Retire,
@@ -30,8 +32,10 @@ from infinimem.plan import rules
 from infinimem.plan.desk import Desk, apply
 from infinimem.plan.lexical import Candidate
 from infinimem.plan.paper import Plan
+from infinimem.store.buffer import hold, next_seq, reserve_seqs
 from infinimem.store.evidence import read_records
 from infinimem.store.read import read_file
+from infinimem.text.signature import parse_seqs
 
 
 class Finder(Protocol):
@@ -161,6 +165,7 @@ class Run:
     outcomes: list[Outcome] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     originals: dict[str, Document] = field(default_factory=dict)
+    dry: bool = False
     described: dict[str, tuple[Document, Candidate]] = field(default_factory=dict)
 
     def load(self, topics: Iterable[str]) -> None:
@@ -243,6 +248,18 @@ def begin(root: Path, buffer: Buffer, settings: Settings, at: str) -> Run:
     return Run(root, buffer, at, gates, Desk(dict(buffer.entries)))
 
 
+def with_seqs(run: Run, step: Step) -> Step:
+    """A division with seqs for its pieces: taken from the library for good, or in a dry run only looked at."""
+    if not isinstance(step, Divide):
+        return step
+    with hold(run.root) as note:
+        taken = [seq for parts in run.desk.made.values() for part in parts for seq in part.seqs]
+        first = max([next_seq(run.root, note), *(seq + 1 for seq in taken)])
+        if not run.dry:
+            reserve_seqs(run.root, note, first + len(step.texts))
+    return replace(step, seqs=tuple(range(first, first + len(step.texts))))
+
+
 def spare_for(run: Run, seq: int) -> None:
     """Have the verbatim members of a joined line at hand before one of them is retired."""
     line = run.desk.buffered(seq) or run.desk.holding(seq)
@@ -266,8 +283,14 @@ def prepare(run: Run, step: Step, index: Finder) -> None:
             for seq in (step.seq, step.by):
                 run.load(unit.topic for unit in index.standing(seq))
             spare_for(run, step.seq)
+        case Link():
+            for end in (step.source, step.to):
+                seqs = parse_seqs(end)
+                run.load(unit.topic for unit in index.standing(seqs[0])) if seqs else run.load([end])
+        case Divide():
+            run.load(unit.topic for unit in index.standing(step.seq))
         case Join():
-            pass
+            run.load(unit.topic for seq in step.seqs for unit in index.standing(seq))
 
 
 def topics_in(step: Step) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from infinimem.consolidate.run import Report
-from infinimem.model import Extend, Join, Merge, Retire, Split, Step
+from infinimem.model import Divide, Extend, Join, Link, Merge, Retire, Split, Step
 from infinimem.text.signature import render_seqs
 
 
@@ -43,6 +43,11 @@ def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
                 gone.setdefault((why, by), []).append(seq)
             case Join(seqs=seqs):
                 lines.append(f"joined {render_seqs(seqs)}")
+            case Divide(seq=seq, seqs=seqs):
+                lines.append(f"split {seq} into {', '.join(map(str, seqs))}")
+            case Link(source=source, to=to, relation=relation, remove=remove):
+                gone_link = f"{source} is no longer linked to {to}"
+                lines.append(gone_link if remove else f"linked {source} to {to}: {relation}")
     for (reason, successor), retired in gone.items():
         link = f" {'of' if reason == 'duplicate' else 'by'} {successor}" if successor else ""
         lines.append(f"retired {render_seqs(sorted(retired))}: {reason}{link}")

@@ -18,13 +18,12 @@ from pathlib import Path
 from infinimem.consolidate.run import Report
 from infinimem.consolidate.story import gains, stories
 from infinimem.errors import InfinimemError
-from infinimem.git.registered import ATTRIBUTES
 from infinimem.git.run import run_git, under_way, work_tree
 from infinimem.model import Merge, Retire, Split, Step, path_of
 from infinimem.store.buffer import refuse_links
 from infinimem.store.evidence import read_records
 from infinimem.store.files import read_bytes, write_private
-from infinimem.store.layout import BUFFER, EVIDENCE, SETTINGS, STATE
+from infinimem.store.layout import ATTRIBUTES, BUFFER, EVIDENCE, SETTINGS, STATE
 from infinimem.store.read import read_file
 
 PENDING = f"{STATE}/uncommitted"

@@ -10,10 +10,10 @@ from pathlib import Path
 from shlex import quote
 
 from infinimem.errors import BadInput, StorageFailed
-from infinimem.git.registered import ATTRIBUTES, SAID
+from infinimem.git.registered import SAID
 from infinimem.git.run import must_git, run_git, work_tree
 from infinimem.store.files import PRIVATE_FILE, read_bytes, write_private
-from infinimem.store.layout import BUFFER, EVIDENCE, SETTINGS, TOPICS
+from infinimem.store.layout import ATTRIBUTES, BUFFER, EVIDENCE, SETTINGS, TOPICS
 
 # -text: no conversion of line endings, whatever core.autocrlf says, so that a file is everywhere the bytes
 # that were committed. merge=union is what a clone without the driver falls back to: it keeps both sides' lines.

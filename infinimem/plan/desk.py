@@ -12,10 +12,12 @@ from infinimem.errors import Unreadable
 from infinimem.model import (
     Block,
     Create,
+    Divide,
     Document,
     Entry,
     Extend,
     Join,
+    Link,
     Merge,
     Retire,
     Signature,
@@ -23,15 +25,18 @@ from infinimem.model import (
     Split,
     Step,
     Summarise,
+    Tie,
     path_of,
 )
-from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, title_of
+from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, signed_again, title_of
 from infinimem.text.header import key_span, load_yaml, render_flow, render_scalar, set_key
 from infinimem.text.lines import ending_of, indent_of, is_blank, strip_ending
-from infinimem.text.signature import render_seqs
+from infinimem.text.signature import parse_links, parse_seqs, render_links, render_seqs, with_field, without_field
 
 LOG_ROWS = 20
 REDIRECTED = "This topic is now part of ["
+OWN_FIELDS = ("supersedes", "key", "rev", "at", "split_from", "conf")
+"""Fields that belong to one entry and do not go over to its pieces."""
 OUR_KEYS = ("id", "summary", "token_count", "created_time", "update_log", "aux")
 
 
@@ -41,7 +46,7 @@ class Desk:
 
     `waiting` are the buffered entries that no step has placed yet, by their first seq; `spare` are verbatim
     entries from evidence for the members of joined lines, in case one of them is retired; `gone` are the entries
-    that this run retired.
+    that this run retired, `made` the lines that an entry was divided into, `joined` those that join visible ones.
     """
 
     waiting: Mapping[int, Entry]
@@ -53,6 +58,8 @@ class Desk:
     spare: Mapping[int, Entry] = field(default_factory=dict)
     summaries: Mapping[str, str] = field(default_factory=dict)
     gone: Mapping[int, Entry] = field(default_factory=dict)
+    made: Mapping[int, tuple[Entry, ...]] = field(default_factory=dict)
+    joined: tuple[Entry, ...] = ()
 
     def holding(self, seq: int) -> Entry | None:
         """The visible entry that stands for a seq in one of the documents at hand."""
@@ -86,6 +93,10 @@ def apply(desk: Desk, step: Step, now: str) -> Desk:
             return merge(desk, step)
         case Summarise():
             return replace(desk, summaries={**desk.summaries, step.topic: step.text})
+        case Link():
+            return link(desk, step)
+        case Divide():
+            return divide(desk, step)
 
 
 def with_document(desk: Desk, document: Document, op: str, seqs: Sequence[int]) -> Desk:
@@ -139,21 +150,74 @@ def first_places(found: Iterable[Entry | None]) -> list[Entry]:
 
 
 def join(desk: Desk, step: Join) -> Desk:
-    """One line for several waiting entries; what all of them agree on stays in its signature."""
-    sources = first_places(desk.buffered(seq) for seq in step.seqs)
+    """One line for several entries; what all of them agree on stays in its signature."""
+    waiting = any(desk.buffered(seq) is not None for seq in step.seqs)
+    sources = first_places(desk.buffered(seq) if waiting else desk.holding(seq) for seq in step.seqs)
+    joined = joined_line(sources, step.text)
+    if not waiting:
+        return join_visible(desk, sources, joined)
+    rest: dict[int, Entry] = {}
+    for seq, entry in desk.waiting.items():
+        if entry is sources[0]:
+            rest[seq] = joined
+        elif entry not in sources:
+            rest[seq] = entry
+    return replace(desk, waiting=rest)
+
+
+def joined_line(sources: Sequence[Entry], text: str) -> Entry:
+    """The line that says what several entries say, with all their seqs and links."""
     shared = [pair for pair in sources[0].signature.fields if all(pair in entry.signature.fields for entry in sources)]
     times = [entry.time for entry in sources if entry.time]
     if times and not any(key == "time" for key, _ in shared):
         shared.insert(0, ("time", max(times)))
     seqs = tuple(seq for entry in sources for seq in entry.seqs)
-    joined = replace(sources[0], signature=Signature(seqs, tuple(shared)), text=step.text)
-    waiting: dict[int, Entry] = {}
-    for seq, entry in desk.waiting.items():
-        if entry is sources[0]:
-            waiting[seq] = joined
-        elif entry not in sources:
-            waiting[seq] = entry
-    return replace(desk, waiting=waiting)
+    signature = Signature(seqs, tuple(shared))
+    if not any(key == "links" for key, _ in shared):
+        ties = [tie for entry in sources for tie in parse_links(entry.signature.get("links"))]
+        outward = [tie for tie in dict.fromkeys(ties) if not tie.seqs or not set(tie.seqs) <= set(seqs)]
+        signature = with_links(signature, outward)
+    return replace(sources[0], signature=signature, text=text)
+
+
+def join_visible(desk: Desk, sources: Sequence[Entry], joined: Entry) -> Desk:
+    """Put a joined line in the place of the first of its sources and take the others off their pages."""
+    first, *others = sources
+    for source in (*others, first):
+        entry = desk.holding(source.seq)
+        assert entry is not None  # the rules have seen it
+        document = desk.documents[entry.topic]
+        lines = entry_lines(joined.signature, joined.text, ending_of(document.lines)) if source is first else ()
+        document = edit(document, [(entry.span, lines)])
+        if not lines:
+            document = without_empty_blocks(document, entry.headings)
+        desk = with_document(desk, document, "join", joined.seqs)
+    return replace(desk, joined=(*desk.joined, joined))
+
+
+def divide(desk: Desk, step: Divide) -> Desk:
+    """Several lines in the place of one, each with a seq of its own and the one that it comes from."""
+    entry = desk.holding(step.seq)
+    assert entry is not None  # the rules have seen it
+    shared = [pair for pair in entry.signature.fields if pair[0] not in OWN_FIELDS]
+    fields = (*shared, ("split_from", str(step.seq)))
+    parts = tuple(
+        replace(entry, signature=Signature((seq,), fields), text=text.strip())
+        for seq, text in zip(step.seqs, step.texts, strict=True)
+    )
+    document = desk.documents[entry.topic]
+    ending = ending_of(document.lines)
+    lines = [line for part in parts for line in entry_lines(part.signature, part.text, ending)]
+    at = document.entries.index(entry)
+    expected = [*document.entries[:at], *parts, *document.entries[at + 1 :]]
+    document = only_if_it_reads(edit(document, [(entry.span, lines)]), expected)
+    desk = replace(
+        desk,
+        retired=(*desk.retired, Retire(step.seq, step.seqs[0], "split")),
+        gone={**desk.gone, step.seq: entry},
+        made={**desk.made, step.seq: parts},
+    )
+    return with_document(desk, document, "divide", (step.seq, *step.seqs))
 
 
 def retire(desk: Desk, step: Retire) -> Desk:
@@ -310,6 +374,7 @@ def merge(desk: Desk, step: Merge) -> Desk:
     target = desk.documents[step.into]
     former: list[str] = []
     moved: list[int] = []
+    ties = [*topic_ties(target)]
     for topic in step.topics:
         if topic == step.into:
             continue
@@ -318,10 +383,14 @@ def merge(desk: Desk, step: Merge) -> Desk:
         fresh = desk.touched.get(topic, (("", ()),))[0][0] == "create"  # nobody has known it by this id yet
         former += [*([] if fresh else [topic]), *aux_list(source, "merged_from"), *aux_list(source, "former_ids")]
         moved += [seq for entry in source.entries for seq in entry.seqs]
+        ties += topic_ties(source)
     known = aux_list(target, "merged_from")
     new = [topic for topic in former if topic not in known]
     if new:
         target = set_aux(target, "merged_from", [*known, *new])
+    outward = [render_links([tie]) for tie in dict.fromkeys(ties) if tie.topic not in step.topics]
+    if outward != aux_list(target, "links"):
+        target = set_aux(target, "links", outward)
     gone = tuple(topic for topic in step.topics if topic != step.into)
     documents = {topic: document for topic, document in desk.documents.items() if topic not in gone}
     touched = {topic: rows for topic, rows in desk.touched.items() if topic not in gone}
@@ -361,6 +430,60 @@ def append_block(target: Document, heading: str, source: Document, span: Span, i
     if len(changed.blocks) != len(target.blocks) + 1:
         raise Unreadable(f"{target.path}: a code fence is not closed, it would take in {source.path}; close it first")
     return changed
+
+
+def entry_at(desk: Desk, end: str) -> Entry | None:
+    """The entry that one end of a link names; None for a topic, or where no entry has the seq."""
+    seqs = parse_seqs(end)
+    return (desk.buffered(seqs[0]) or desk.holding(seqs[0])) if seqs else None
+
+
+def tie_to(step: Link) -> Tie:
+    """What a link step writes."""
+    seqs = parse_seqs(step.to)
+    return Tie(seqs, "" if seqs else step.to, step.relation)
+
+
+def ties_at(desk: Desk, end: str) -> tuple[Tie, ...]:
+    """The links that an entry or a topic has."""
+    entry = entry_at(desk, end)
+    if entry is not None:
+        return parse_links(entry.signature.get("links"))
+    document = desk.documents.get(end)
+    return topic_ties(document) if document is not None else ()
+
+
+def topic_ties(document: Document) -> tuple[Tie, ...]:
+    """The links of a topic, from `aux.links`."""
+    return tuple(tie for one in aux_list(document, "links") for tie in parse_links(one))
+
+
+def link(desk: Desk, step: Link) -> Desk:
+    """Add a link to, or take it from, an entry's signature or a topic's `aux`."""
+    tie = tie_to(step)
+    ties = [one for one in ties_at(desk, step.source) if one != tie] + ([] if step.remove else [tie])
+    entry = entry_at(desk, step.source)
+    if entry is None:
+        document = set_aux(desk.documents[step.source], "links", [render_links([one]) for one in ties])
+        return with_document(desk, document, "link", tie.seqs)
+    signature = with_links(entry.signature, ties)
+    if entry in desk.waiting.values():
+        waiting = {seq: replace(one, signature=signature) if one is entry else one for seq, one in desk.waiting.items()}
+        return replace(desk, waiting=waiting)
+    return with_document(desk, resigned(desk.documents[entry.topic], entry, signature), "link", entry.seqs)
+
+
+def with_links(signature: Signature, ties: Sequence[Tie]) -> Signature:
+    """The signature with these links, or without the field."""
+    return with_field(signature, "links", render_links(ties)) if ties else without_field(signature, "links")
+
+
+def resigned(document: Document, entry: Entry, signature: Signature) -> Document:
+    """The document with an entry's signature replaced; its words and everything else stay byte for byte."""
+    span = Span(entry.span.start, entry.span.start + 1)
+    changed = edit(document, [(span, [signed_again(document.lines[span.start], signature)])])
+    same = [replace(one, signature=signature) if one.span == entry.span else one for one in document.entries]
+    return only_if_it_reads(changed, same)
 
 
 def aux_list(document: Document, key: str) -> list[str]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from infinimem.errors import BadPlan
-from infinimem.model import Create, Extend, Join, Merge, Part, Retire, Split, Step, Summarise
+from infinimem.model import Create, Divide, Extend, Join, Link, Merge, Part, Retire, Split, Step, Summarise
+from infinimem.plan.rules import RELATIONS
 from infinimem.text.signature import parse_seqs, render_seqs
 
 FENCED = re.compile(r"(?:`{3,}|~{3,})[a-z]*\n(.*?)\n?(?:`{3,}|~{3,})", re.DOTALL)  # as models and people answer
@@ -55,6 +56,15 @@ STEPS: dict[str, dict[str, Any]] = {
     ),
     "merge": body({"topics": {"type": "array", "items": TEXT, "minItems": 2}, "into": TEXT}, {"title": TEXT}),
     "summarise": body({"topic": TEXT, "text": {"type": "string"}}),
+    "divide": body({"seq": SEQS, "texts": {"type": "array", "items": TEXT, "minItems": 2}}),
+    "link": body(
+        {
+            "source": {"type": ["string", "integer"], "description": "the seq of a visible entry, or a topic's id"},
+            "to": {"type": ["string", "integer"], "description": "the same"},
+            "relation": {"enum": list(RELATIONS)},
+        },
+        {"remove": {"type": "boolean", "description": "take the link away"}},
+    ),
 }
 
 SCHEMA: dict[str, Any] = {
@@ -131,6 +141,16 @@ def value_of(step: Step) -> dict[str, Any]:
             return {"merge": {"topics": list(topics), "into": into, "title": title, **conf}}
         case Summarise(topic=topic, text=text):
             return {"summarise": {"topic": topic, "text": text, **conf}}
+        case Divide(seq=seq, texts=texts):
+            return {"divide": {"seq": seq, "texts": list(texts), **conf}}
+        case Link(source=source, to=to, relation=relation, remove=remove):
+            gone = {"remove": True} if remove else {}
+            return {"link": {"source": end_value(source), "to": end_value(to), "relation": relation, **gone, **conf}}
+
+
+def end_value(end: str) -> str | int:
+    """A seq as a number, a topic as its id."""
+    return int(end) if end.isascii() and end.isdigit() else end
 
 
 def named(step: Step) -> str:
@@ -226,8 +246,24 @@ def step_of(value: Any, where: str) -> Step:
             if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
                 raise BadPlan(f"{where}: topics is a list of topic ids")
             return Merge(tuple(topics), line_of(given, "into", where), line_of(given, "title", where, ""), conf)
+        case "divide":
+            texts = given["texts"]
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                raise BadPlan(f"{where}: texts is a list of pieces of the entry's text")
+            return Divide(seqs_of(given["seq"], where)[0], tuple(texts), conf=conf)
+        case "link":
+            ends = (end_of(given, "source", where), end_of(given, "to", where))
+            return Link(*ends, line_of(given, "relation", where), given.get("remove") is True, conf)
         case _:
             return Summarise(line_of(given, "topic", where), text_of(given, "text", where), conf)
+
+
+def end_of(given: Mapping[str, Any], key: str, where: str) -> str:
+    """One end of a link: a seq, or a topic's id."""
+    value = given[key]
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return str(value)
+    return line_of(given, key, where)
 
 
 def parts_of(value: Any, where: str) -> tuple[Part, ...]:

@@ -5,13 +5,47 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from infinimem.model import NOBODY, Create, Document, Entry, Extend, Join, Merge, Retire, Split, Step, Summarise
-from infinimem.plan.desk import OUR_KEYS, Desk, is_pinned
+from infinimem.model import (
+    NOBODY,
+    Create,
+    Divide,
+    Document,
+    Entry,
+    Extend,
+    Join,
+    Link,
+    Merge,
+    Retire,
+    Split,
+    Step,
+    Summarise,
+)
+from infinimem.plan.desk import OUR_KEYS, Desk, entry_at, is_pinned, tie_to, ties_at
 from infinimem.text.signature import parse_seqs, render_seqs
 
 GATE = 0.9  # All-Mem, default of Split, Merge and Update alike
 WHYS = ("superseded", "duplicate", "expired", "deleted")
 ID = re.compile(r"[^\W_](?:[\w.' -]*\w)?(?:/[^\W_](?:[\w.' -]*\w)?)*")
+RELATIONS = {
+    "related": "belongs together with",
+    "recalled": "was useful together with",
+    "contradicts": "cannot be true together with",
+    "supports": "is evidence for",
+    "causes": "brought about",
+    "enables": "made possible",
+    "precedes": "came before",
+    "part-of": "is a part of",
+    "example-of": "is an example of",
+    "summarises": "says in short",
+    "explains": "is the background of",
+    "from": "was taken from",
+}
+"""How two entries can belong together: of REALM's relations those that a plain reader understands, and two of our own.
+
+REALM's supersession has a key of its own, its similarity and analogy are `related`. `recalled` is what
+`reconsolidate` learns and takes back; `from` is what `write --extract` notes.
+"""
+MOST_LINKS = 8  # All-Mem 4.3, d_sigma
 RESERVED = {
     "con",
     "prn",
@@ -61,6 +95,10 @@ def violation(step: Step, desk: Desk, gates: Gates = Gates()) -> str:
             return bad_merge(step, desk, gates)
         case Summarise():
             return bad_summary(step, desk)
+        case Link():
+            return bad_link(step, desk)
+        case Divide():
+            return bad_divide(step, desk, gates)
 
 
 def bad_id(topic: str) -> str:
@@ -110,8 +148,13 @@ def bad_extend(step: Extend, desk: Desk) -> str:
 def bad_join(step: Join, desk: Desk, gates: Gates) -> str:
     sources = [desk.buffered(seq) for seq in step.seqs]
     entries = [entry for entry in sources if entry is not None]
+    if not entries:
+        entries = [entry for seq in step.seqs if (entry := desk.holding(seq)) is not None]
+        problem = next((why for entry in entries if (why := unchangeable(entry.topic, desk))), "")
+        if problem:
+            return problem
     if len(entries) < len(sources):
-        return "joins entries that are not waiting in the buffer"
+        return "joins entries that are neither all waiting in the buffer nor all visible in topics"
     if len({id(entry) for entry in entries}) < 2:
         return "a join needs two entries"
     if step.conf < gates.join:
@@ -265,3 +308,64 @@ def bad_summary(step: Summarise, desk: Desk) -> str:
     sources += [value for entry in document.entries for _, value in entry.signature.fields]
     sources += [name for block in document.blocks for name in block.headings]
     return ungrounded(step.text, sources, exact=False)
+
+
+def bad_link(step: Link, desk: Desk) -> str:
+    if step.relation not in RELATIONS:
+        return f"{step.relation!r} is no relation; use one of {', '.join(RELATIONS)}"
+    problem = bad_end(step.source, desk) or ("" if step.remove else bad_end(step.to, desk))
+    if problem:
+        return problem
+    ties = ties_at(desk, step.source)
+    if step.remove:
+        return "" if tie_to(step) in ties else f"{step.source} has no link {step.relation} to {step.to}"
+    here, there = entry_at(desk, step.source), entry_at(desk, step.to)
+    if step.source == step.to or (here is not None and here is there):
+        return f"{step.source} cannot be linked to itself"
+    if here is not None and there is not None and here.signature.get("ns") != there.signature.get("ns"):
+        return f"{step.source} and {step.to} are of different ns"
+    if tie_to(step) in ties:
+        return f"{step.source} is linked to {step.to} already"
+    return f"{step.source} has {MOST_LINKS} links already" if len(ties) >= MOST_LINKS else ""
+
+
+def bad_end(end: str, desk: Desk) -> str:
+    """Why a link cannot begin or end here; "" when it can."""
+    if not parse_seqs(end):
+        return unchangeable(end, desk)
+    entry = entry_at(desk, end)
+    if entry is None:
+        return f"no visible entry has seq {end}"
+    return unchangeable(entry.topic, desk) if entry.topic in desk.documents else ""
+
+
+CONNECTIVES = frozenset(
+    "and und et y e o i og och en а и but aber mais pero also auch aussi también then dann puis".split()
+)
+"""Words that may fall between two pieces of a divided entry."""
+
+
+def bad_divide(step: Divide, desk: Desk, gates: Gates) -> str:
+    entry = desk.holding(step.seq)
+    if entry is None:
+        return f"no topic shows seq {step.seq}"
+    problem = unchangeable(entry.topic, desk)
+    if problem:
+        return problem
+    if step.conf < gates.split:
+        return below(step.conf, gates.split)
+    if len(entry.seqs) > 1:
+        return f"{render_seqs(entry.seqs)} is a joined line; retire one of its members, and the others come back"
+    if len(step.texts) < 2 or any(not text.strip() for text in step.texts):
+        return "a division needs two pieces"
+    between: list[str] = []
+    at = 0
+    for text in step.texts:
+        start = entry.text.find(text, at)
+        if start < 0:
+            return f"{' '.join(text.split())[:40]!r} is no piece of the words of {step.seq}, or not in their order"
+        between.append(entry.text[at:start])
+        at = start + len(text)
+    between.append(entry.text[at:])
+    lost = [word for piece in between for word in WORD.findall(piece) if word.casefold() not in CONNECTIVES]
+    return f"leaves out: {', '.join(lost[:3])}" if lost else ""

@@ -179,6 +179,8 @@ def lines_of(evidence: Sequence[Evidence]) -> list[str]:
         if piece.retired:
             by = numbers.get(piece.by, 0)
             notes.insert(0, f"{piece.retired}; replaced by {by}" if by else f"{piece.retired}: no longer true")
+        opposed = [numbers[seq] for seq in piece.contradicts if seq in numbers]
+        notes += [f"contradicts {other}: only one of them can be true" for other in opposed]
         mark = f" ({'; '.join(notes)})" if notes else ""
         under = "" if piece.seqs else " > ".join(piece.headings)  # headings over entries are the planner's
         about = " · ".join(word for word in (when, piece.source, under) if word)

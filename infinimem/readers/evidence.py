@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from infinimem.ask import Evidence, evidence_of
 from infinimem.model import Hit, Unit
 from infinimem.readers.lines import flat, head_of
+from infinimem.readers.links import Walk, marked_against, opposed, walked
 from infinimem.readers.memory import (
     Memory,
     Place,
-    allowed,
     block_of,
     newest,
     older,
@@ -28,13 +28,10 @@ from infinimem.readers.memory import (
 )
 from infinimem.readers.questions import OLDEST, Kind, kind_of, subject_words
 from infinimem.search.records import happened, looks_back
-from infinimem.text.signature import parse_seqs
 from infinimem.text.tokens import estimate
 
 DEPTH = 100
 """Entries that BM25 ranks for a question."""
-MOST_LINKED = 5
-"""Entries that links bring in at most, one hop from what was found (REALM's frontier)."""
 GROWTH = 0.5
 """Share of the room that heading blocks may take."""
 LARGEST_BLOCK = 400
@@ -106,6 +103,7 @@ def gather(
     least: int = 0,
     room: int = 3_000,
     switches: Switches = Switches(),
+    walk: Walk = Walk(),
 ) -> Gathered:
     """The evidence for a question, from what was found for it.
 
@@ -126,8 +124,12 @@ def gather(
     anchors = held(memory, found)[: len(found) if sure else 2 * k]
     for unit in anchors:
         basket.put(unit)
+    facing = opposed(memory, anchors) if switches.links else {}
+    for unit in anchors:
+        for other in facing.get(place_of(unit), ()):
+            basket.put(other, basket.blocks.get(place_of(unit), -1))
     if switches.links:
-        for unit in linked(memory, anchors):
+        for unit in walked(memory, question, anchors, order, walk, k):
             basket.put(unit)
     if switches.supplement:
         few = math.ceil(FEW * k)
@@ -148,7 +150,13 @@ def gather(
     units = sorted(basket.units.values(), key=lambda unit: basket.blocks[place_of(unit)])
     if kind.counts:
         units = in_time(units)
-    return Gathered(tuple(piece(memory, unit, order) for unit in units))
+    pieces = {place_of(unit): piece(memory, unit, order) for unit in units}
+    for place, others in facing.items():
+        for other in others:
+            if place in pieces and place_of(other) in pieces:
+                pieces[place] = marked_against(pieces[place], [other])
+                pieces[place_of(other)] = marked_against(pieces[place_of(other)], [basket.units[place]])
+    return Gathered(tuple(pieces.values()))
 
 
 def held(memory: Memory, units: Iterable[Unit]) -> list[Unit]:
@@ -219,25 +227,6 @@ def in_time(units: Iterable[Unit]) -> list[Unit]:
     """Units in order of time, those without one last."""
     never = (10**12, 10**12)
     return sorted(units, key=lambda unit: (happened(unit) or never, min(unit.seqs, default=0), unit.path, unit.line))
-
-
-def linked(memory: Memory, units: Iterable[Unit]) -> list[Unit]:
-    """What the units name in their `links`, as it stands now, at most `MOST_LINKED`."""
-    seqs = dict.fromkeys(seq for unit in units for seq in linked_seqs(unit.get("links")))
-    found: list[Unit] = []
-    for seq in list(seqs)[: 4 * MOST_LINKED]:
-        here = memory.index.standing(seq)
-        found += allowed(memory, here or memory.index.retired((seq,)))[:1]
-        if not here:
-            gone = memory.index.retired((seq,))
-            found += [now for old in gone[:1] for now in [newest(memory, old)] if not now.retired]
-    return held(memory, found)[:MOST_LINKED]
-
-
-def linked_seqs(links: str) -> list[int]:
-    """The seqs in a `links` field such as `31:contradicts+maya-home+12-13:from`."""
-    pieces = (piece.partition(":")[0].strip() for piece in links.replace(",", "+").split("+"))
-    return [seq for piece in pieces for seq in parse_seqs(piece)]
 
 
 def grow(basket: Basket, units: Sequence[Unit], room: int) -> None:

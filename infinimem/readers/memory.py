@@ -105,13 +105,13 @@ def successor(memory: Memory, unit: Unit) -> Unit | None:
             return memory.newer[seq]
     if not unit.retired or looks_back(memory.filter):
         return None
-    by = unit.get("retired_by")
-    if not by.isdecimal() or by == "0":
+    by = unit.retired_by
+    if not by:
         return None
-    here = allowed(memory, memory.index.standing(int(by)))
+    here = allowed(memory, memory.index.standing(by))
     if here:
         return here[0]
-    return next(iter(allowed_old(memory, memory.index.retired((int(by),)))), None)
+    return next(iter(allowed_old(memory, memory.index.retired((by,)))), None)
 
 
 def older(memory: Memory, unit: Unit) -> list[Unit]:

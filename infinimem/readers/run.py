@@ -14,6 +14,7 @@ from infinimem.model import Unit, Usage
 from infinimem.readers.agentic import Limits, Looked, look
 from infinimem.readers.answer import write_answer
 from infinimem.readers.evidence import FEW, Gathered, Switches, gather
+from infinimem.readers.links import Walk
 from infinimem.readers.memory import Memory
 from infinimem.readers.select import select
 
@@ -31,6 +32,7 @@ def answer(
     k: int = 8,
     limits: Limits = Limits(),
     switches: Switches = Switches(),
+    walk: Walk = Walk(),
     hear: Callable[[str], None] | None = None,
     watch: Callable[[Round], None] = lambda round: None,
 ) -> Answer:
@@ -57,6 +59,7 @@ def answer(
         least=len(units) + math.ceil(FEW * k) if reader == "hybrid" else 0,
         room=limits.tokens,
         switches=switches,
+        walk=walk,
     )
     found = Answer("", False, gathered.pieces, rounds=looked.rounds, stop=looked.stop, reader=reader)
     if not gathered.pieces:

@@ -468,10 +468,10 @@ def unit_asked(memory: Memory, arguments: Mapping[str, Any]) -> Unit:
 
 def by_event(memory: Memory, unit: Unit) -> Unit | None:
     """What took the place of a retired unit, whatever the filter looks back on."""
-    by = unit.get("retired_by") if unit.retired else ""
-    if not by.isdecimal() or by == "0":
+    by = unit.retired_by if unit.retired else 0
+    if not by:
         return None
-    return next(iter(allowed_old(memory, [*memory.index.standing(int(by)), *memory.index.retired((int(by),))])), None)
+    return next(iter(allowed_old(memory, [*memory.index.standing(by), *memory.index.retired((by,))])), None)
 
 
 # catalog

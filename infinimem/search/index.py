@@ -32,6 +32,7 @@ from infinimem.search.sources import (
     size_of,
 )
 from infinimem.text import words
+from infinimem.text.signature import parse_seqs
 
 if TYPE_CHECKING:
     from infinimem.search.rank import Candidate, Question, Statistics, Weights
@@ -333,6 +334,12 @@ class Index:
 
         return self._mended(lambda: self._at_seqs((seq,), VISIBLE))
 
+    def having(self, key: str, part: str = "") -> list[Unit]:
+        """Every visible entry that has a signature field of this name, with `part` in its value if given, by place."""
+        return self._mended(
+            lambda: [record.unit for shelf in self._shelves for record in shelf.with_field(key, part=part)]
+        )
+
     def expiring(self) -> list[Unit]:
         """Every visible entry that says when it expires, by place."""
         return self._mended(lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("expires")])
@@ -385,14 +392,17 @@ class Index:
         return self._mended(lambda: self._at_seqs(wanted, RETIRED))
 
     def replaced_by(self, seq: int) -> list[Unit]:
-        """The retired units whose place a seq took."""
+        """The retired units whose place a seq took, alone or with others."""
         from infinimem.search.shelf import RETIRED
 
-        return self._mended(
-            lambda: [
-                record.unit for shelf in self._shelves for record in shelf.with_fact("retired_by", str(seq), RETIRED)
+        def found() -> list[Unit]:
+            alone = [one.unit for shelf in self._shelves for one in shelf.with_fact("retired_by", str(seq), RETIRED)]
+            several = [
+                one.unit for shelf in self._shelves for one in shelf.with_field("retired_by", "", "[-+]", RETIRED)
             ]
-        )
+            return alone + [unit for unit in several if seq in parse_seqs(unit.get("retired_by"))]
+
+        return self._mended(found)
 
     def superseding(self) -> list[Unit]:
         """CURRENT's entries that take another's place, which a flush has not seen to yet."""
@@ -491,11 +501,11 @@ class Index:
 
     def _successor(self, unit: Unit) -> Unit | None:
         """What took a retired unit's place, itself retired or not."""
-        by = unit.get("retired_by")
-        if not by.isdecimal() or by == "0":
+        by = unit.retired_by
+        if not by:
             return None
-        told = [unit for unit in self.evidence(int(by)) if unit.text]
-        return self.locate(int(by)) or next(reversed(told), None)
+        told = [unit for unit in self.evidence(by) if unit.text]
+        return self.locate(by) or next(reversed(told), None)
 
     def _telling(self, text: str) -> list[str]:
         """The terms that tell a text from others, at most `_TELLING`, the most telling first."""

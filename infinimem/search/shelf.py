@@ -112,11 +112,15 @@ class Shelf:
         records = [restore(*self._stored(address)) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
-    def with_field(self, key: str, path: str = "", kind: int = VISIBLE) -> list[Record]:
-        """Every record of a kind, of one file or of all, that has a field of this name ("" = any), by place."""
+    def with_field(self, key: str, path: str = "", part: str = "", kind: int = VISIBLE) -> list[Record]:
+        """Every record of a kind, of one file or of all, that has a field of this name ("" = any), by place.
+
+        `part` is a regular expression for a part of its value.
+        """
         clauses = [(Occur.Must, self._kind(kind))]
         if key:
-            clauses.append((Occur.Must, Query.regex_query(self._schema, "facts", f"{re.escape(key)}=.*")))
+            value = f".*{part}.*" if part else ".*"
+            clauses.append((Occur.Must, Query.regex_query(self._schema, "facts", f"{re.escape(key)}={value}")))
         if path:
             clauses.append((Occur.Must, Query.term_query(self._schema, "path", _safe(path))))
         addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))

@@ -368,6 +368,13 @@ def note_state(root: Path, note: int, following: int) -> None:
             set_note(note, f"ready unknown lf {following}")
 
 
+def reserve_seqs(root: Path, note: int, following: int) -> None:
+    """Have the next write begin at `following`: the seqs before it are somebody's, even if nothing comes of them."""
+    note_state(root, note, following)
+    if noted_seq(note) < following:
+        set_note(note, f"ready unknown lf {following}")
+
+
 def next_seq(root: Path, note: int) -> int:
     """The seq that the next write will get. Call it under the lock that `note` is."""
     content = read_if_there(root / BUFFER)

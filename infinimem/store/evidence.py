@@ -91,7 +91,7 @@ def event_line(kind: str, at: str, **fields: str) -> str:
     return f"- {render_fields((('event', kind), *fields.items(), ('at', at)))}\n"
 
 
-def retire_line(seqs: Iterable[int], by: int, why: str, at: str) -> str:
+def retire_line(seqs: Iterable[int], by: int | str, why: str, at: str) -> str:
     """The event that says why seqs left the visible surface, and for whom."""
     fields = {"seq": render_seqs(seqs)}
     if by:

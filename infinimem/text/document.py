@@ -153,6 +153,15 @@ def whole_head(lines: Sequence[str], at: int, rest: str, ending: str) -> tuple[s
     return rest, at
 
 
+def signed_again(line: str, signature: Signature) -> str:
+    """An entry's first line with another signature; marker, indent, words and terminator stay."""
+    item = ITEM.match(line)
+    parsed = parse_signature(line[item.end() :]) if item is not None else None
+    if item is None or parsed is None:
+        return line
+    return line[: item.end()] + render_signature(signature) + line[item.end() + parsed[1] :]
+
+
 def read_text(
     lines: tuple[str, ...], at: int, first: str, indent: str, ending: str, fences: OpenFences
 ) -> tuple[int, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from infinimem.model import Signature
+from infinimem.model import Signature, Tie
 
 KEY = r"[A-Za-z_][A-Za-z0-9_.-]*"
 VALUE = r'(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*)'
@@ -20,6 +20,8 @@ MOST_CLOSINGS = 8
 NEEDS_QUOTES = re.compile(r'[,<>"\\\x00-\x1f\x7f]|^\s|\s$|^$')
 ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
 UNESCAPED = {"n": "\n", "r": "\r"}
+
+LINK_END = re.compile(r"[+,]")
 
 WIDEST_RANGE = 10_000
 
@@ -52,6 +54,56 @@ def render_seqs(seqs: Iterable[int]) -> str:
         else:
             runs.append([seq, seq])
     return "+".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def renumber_seqs(value: str, mapping: Mapping[int, int]) -> str:
+    """A field of seqs (`seq`, `supersedes`, `by`) with some of them renumbered; as it is where none is among them."""
+    seqs = parse_seqs(value)
+    if not any(seq in mapping for seq in seqs):
+        return value
+    return render_seqs(dict.fromkeys(mapping.get(seq, seq) for seq in seqs))
+
+
+def parse_links(value: str) -> tuple[Tie, ...]:
+    """The links of `31:contradicts+maya-home+12-13:from`, in order. What is all digits is a seq, not a topic."""
+    return tuple(tie for piece in LINK_END.split(value) if (tie := tie_of(piece)) is not None)
+
+
+def tie_of(piece: str) -> Tie | None:
+    """One link; None where nothing is named."""
+    target, _, relation = piece.strip().partition(":")
+    seqs = parse_seqs(target.strip())
+    return Tie(seqs, "" if seqs else target.strip(), relation.strip()) if target.strip() else None
+
+
+def render_links(ties: Iterable[Tie]) -> str:
+    """Links as the signature's field has them; one said twice is written once."""
+    return "+".join(dict.fromkeys(map(render_tie, ties)))
+
+
+def render_tie(tie: Tie) -> str:
+    """`31:contradicts`, `maya-home`."""
+    return (render_seqs(tie.seqs) if tie.seqs else tie.topic) + (f":{tie.relation}" if tie.relation else "")
+
+
+def renumber_links(value: str, mapping: Mapping[int, int]) -> str:
+    """A `links` field with some seqs renumbered; links to other seqs, topics and relations stay as they are written."""
+    if not any(seq in mapping for tie in parse_links(value) for seq in tie.seqs):
+        return value
+    ties: list[Tie] = []
+    for tie in parse_links(value):
+        if any(seq in mapping for seq in tie.seqs):
+            # a range that is torn apart becomes a link to each: `+` would end the link
+            seqs = dict.fromkeys(mapping.get(seq, seq) for seq in tie.seqs)
+            whole = render_seqs(seqs)
+            ties += (
+                [Tie(tuple(seqs), "", tie.relation)]
+                if "+" not in whole
+                else [Tie((seq,), "", tie.relation) for seq in seqs]
+            )
+        else:
+            ties.append(tie)
+    return render_links(ties)
 
 
 def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:

@@ -1,12 +1,13 @@
 """What dates a text can mean, said at a known time: `yesterday`, `vor drei Tagen`, `le 3 mai`, `上周`.
 
-Only to check a date that somebody else worked out, so a doubtful word allows all that it may mean.
+To check a date that somebody else worked out a doubtful word allows all that it may mean (`is_said`); what is shown
+beside a text is what it can hardly not mean (`dates_meant`), for people a little more (`dates_shown`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
@@ -109,20 +110,82 @@ def dates_meant(text: str, at: str) -> list[tuple[str, str]]:
             number = step * (int(count) if count.isdecimal() else NUMBERS[count])
             found += [(match, days) for days in some_ago(said[0], unit, number)]
     for match in LAST_WEEKDAY.finditer(words):
-        number = next(day for day, pattern in enumerate(WEEKDAYS) if pattern.search(match[0]))
+        number = weekday_in(match[0])
         back = (said[0].weekday() - number) % 7 or 7
         found += [(match, days) for days in span(said[0], -back, -back)]
-    whole = [
-        (match, days)
-        for match, days in found
-        if match[0] not in ELSEWHERE
-        and not any(
+    whole = outermost([(match, iso(days)) for match, days in found if match[0] not in ELSEWHERE])
+    return list(dict.fromkeys(whole))
+
+
+Found = tuple[re.Match[str], str]
+"""Words in a text, and what they mean."""
+
+
+def outermost(found: Iterable[Found]) -> list[tuple[str, str]]:
+    """What was found, in the order of the text, without what stands inside longer words that were found, too."""
+    pairs = sorted(found, key=lambda pair: pair[0].start())
+    return [
+        (match[0], meaning)
+        for match, meaning in pairs
+        if not any(
             other.start() <= match.start() and match.end() <= other.end() and len(other[0]) > len(match[0])
-            for other, _ in found
+            for other, _ in pairs
         )
     ]
-    whole.sort(key=lambda pair: pair[0].start())
-    return list(dict.fromkeys((match[0], iso(days)) for match, days in whole))
+
+
+def dates_shown(text: str, at: str) -> list[tuple[str, str]]:
+    """As `dates_meant` for a person to read, with weeks, weekends, seasons and the next weekday: `a/b` is from a to b.
+
+    Where usage differs both readings are given (`next friday` on a Monday); seasons are those of the north.
+    """
+    said = period(at)
+    if said is None or said[0] != said[1]:
+        return []
+    words = text.casefold().replace("’", "'")
+    known = dict.fromkeys(dates_meant(text, at))
+    found: list[Found] = []
+    for word, meaning in known:
+        found += [(match, meaning) for match in re.finditer(re.escape(word), words)][:1]
+    for pattern, step in WEEKS:
+        found += [(match, week(said[0], step, 0)) for match in pattern.finditer(words)]
+    for pattern, step in WEEKENDS:
+        found += [(match, week(said[0], step, 5)) for match in pattern.finditer(words)]
+    for match in NEXT_WEEKDAY.finditer(words):
+        found.append((match, coming(said[0], weekday_in(match[0]))))
+    for first, pattern in SEASONS:
+        found += [(match, season_before(said[0], first)) for match in pattern.finditer(words)]
+    return list(dict.fromkeys((word, meaning) for word, meaning in outermost(found) if meaning))
+
+
+def weekday_in(words: str) -> int:
+    """The weekday that some words name, Monday 0."""
+    return next(day for day, pattern in enumerate(WEEKDAYS) if pattern.search(words))
+
+
+def week(at: date, step: int, first: int) -> str:
+    """A week that lies some weeks away, from its `first` day (Monday 0) to Sunday."""
+    low, high = moved(at, 7 * step - at.weekday() + first), moved(at, 7 * step - at.weekday() + 6)
+    return f"{low.isoformat()}/{high.isoformat()}" if low is not None and high is not None else ""
+
+
+def coming(at: date, weekday: int) -> str:
+    """The next such weekday; where that lies in the same week, the one after it may be meant as well."""
+    ahead = (weekday - at.weekday()) % 7 or 7
+    low, high = moved(at, ahead), moved(at, ahead + 7)
+    if low is None or high is None:
+        return ""
+    same_week = ahead + at.weekday() < 7
+    return f"{low.isoformat()} or {high.isoformat()}" if same_week else low.isoformat()
+
+
+def season_before(at: date, first: int) -> str:
+    """The last season, beginning in a month, that was over on a day."""
+    for year in (at.year, at.year - 1, at.year - 2):
+        last = (year, first + 2) if first < 12 else (year + 1, 2)
+        if last < (at.year, at.month) and year > 0:
+            return f"{year:04}-{first:02}/{last[0]:04}-{last[1]:02}"
+    return ""
 
 
 def iso(days: Days) -> str:
@@ -269,4 +332,26 @@ LAST_WEEKDAY = re.compile(
     r"\blast (?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
     r"|\bletzten (?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)\b"
     r"|\b(?:lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche) dernier\b"
+)
+WEEKS = (
+    (words_for("last week|letzte[nr]? woche|vorige woche|la semaine dernière|la semana pasada", "上周|上週|先週"), -1),
+    (words_for("this week|diese woche|cette semaine|esta semana", "这周|本周|今週"), 0),
+    (words_for("next week|nächste[nr]? woche|la semaine prochaine|la próxima semana", "下周|下週|来週"), 1),
+)
+WEEKENDS = (
+    (words_for("last weekend|letztes wochenende|le week-end dernier|el fin de semana pasado", "上周末|先週末"), -1),
+    (words_for("this weekend|dieses wochenende|ce week-end|este fin de semana", "这周末|今週末"), 0),
+)
+NEXT_WEEKDAY = re.compile(
+    r"\bnext (?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
+    r"|\bnächsten (?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag)\b"
+    r"|\b(?:lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche) prochain\b"
+    r"|\bpróximo (?:lunes|martes|miércoles|jueves|viernes|sábado|domingo)\b"
+    r"|\b(?:lunedì|martedì|mercoledì|giovedì|venerdì|sabato) prossimo\b"
+)
+SEASONS = (
+    (3, words_for("last spring|letzte[ns] (?:frühling|frühjahr)|le printemps dernier|la primavera pasada")),
+    (6, words_for("last summer|letzten sommer|l'été dernier|el verano pasado|l'estate scorsa")),
+    (9, words_for("last (?:autumn|fall)|letzten herbst|l'automne dernier|el otoño pasado")),
+    (12, words_for("last winter|letzten winter|l'hiver dernier|el invierno pasado")),
 )

@@ -243,6 +243,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("search", ("search", "Maya", "Nordlys")),
     ("search", ("search", "Fjord", "--all")),
     ("grep", ("grep", "Maya", "-C", "1", "--all")),
+    ("catalog", ("catalog", "--as-of", "2026-02")),
+    ("timeline", ("timeline", "maya-work")),
     ("read", ("read", "maya-work:1-20")),
     ("trace", ("trace", "12")),
     ("trace", ("trace", "41-43")),
@@ -252,6 +254,10 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("recover", ("recover", "42")),
     ("merge-driver", ("merge-driver", "CURRENT.md", "CURRENT.md", "CURRENT.md")),
     ("import", ("import", "topics", "--from", "notes")),
+    ("review", ("review",)),
+    ("feedback", ("feedback", "good")),
+    ("reconsolidate", ("reconsolidate", "--dry-run")),
+    ("review", ("review", "12", "--valid")),
     ("check", ("check",)),
     ("check-preview", ("check", "--fix", "--dry-run")),
     ("history", ("history",)),
@@ -276,6 +282,8 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("merge", ("merge", "maya-work", "maya-home")),
     ("forget", ("forget", "13", "--dry-run")),
     ("forget", ("forget", "--where", "source=Ines", "--yes")),
+    ("split", ("split", "41", "Maya joined Nordlys", "as a staff engineer.")),
+    ("trace", ("trace", "41")),
 )
 
 
@@ -291,6 +299,7 @@ def test_what_json_prints_is_what_its_schema_says(memory: Path) -> None:
         "export-lines",
         "edit",
         "watch",
+        "review-take",
     }  # which have tests of their own
     assert {name for name, _ in OUTPUTS} | elsewhere == set(ABOUT)
 
@@ -595,7 +604,7 @@ def completed(line: str, folder: Path) -> list[str]:
 
 
 def test_commands_options_and_topics_are_completed(memory: Path) -> None:
-    assert completed("infinimem re", memory) == ["read", "recover"]
+    assert completed("infinimem sta", memory) == ["status", "stats"]
     assert completed("infinimem read ", memory) == ["CURRENT", "maya-home", "maya-work"]
     assert completed("infinimem merge maya-work maya-h", memory) == ["maya-home"]
     assert completed(f"infinimem -L {memory} read maya-w", memory.parent) == ["maya-work"]

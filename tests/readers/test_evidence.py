@@ -10,6 +10,7 @@ import pytest
 from infinimem import Library
 from infinimem.model import Filter, Unit
 from infinimem.readers.evidence import Gathered, Switches, gather
+from infinimem.readers.links import Walk
 from infinimem.readers.questions import NEWEST, OLDEST, kind_of, subject_words
 from tests.readers.scripts import library_of, memory_of
 
@@ -92,10 +93,11 @@ def test_as_of_a_date_what_held_then_holds(library: Library) -> None:
     assert "Maya joined Nordlys." not in texts(then)
 
 
-def test_links_are_walked_one_hop(library: Library) -> None:
+def test_links_are_walked_as_far_as_the_hops_go(library: Library) -> None:
     library.write({"text": "See the berth list.", "links": "5"})
     library.write({"text": "The list is in the blue folder.", "links": "6"})
-    found = gathered(library, "blue folder", "blue folder", switches=Switches(supplement=False, recent=False))
+    found = gathered(library, "blue folder", "blue folder", walk=Walk(hops=1),
+                     switches=Switches(supplement=False, recent=False))  # fmt: skip
     assert texts(found) == ["The list is in the blue folder.", "See the berth list."]
     cut = gathered(library, "folder", "blue folder", switches=Switches(supplement=False, recent=False, links=False))
     assert texts(cut) == ["The list is in the blue folder."]

@@ -231,7 +231,7 @@ def test_places_are_links_on_a_terminal(spaced: Path, command: str) -> None:
 
 
 def test_links_are_for_terminals_that_have_them_and_users_who_want_them(root: Path) -> None:
-    settings = ["TERM=dumb", "TERM=linux", "NO_COLOR=1", "INFINIMEM_LINKS=never"]
+    settings = ["TERM=dumb", "TERM=linux", "NO_COLOR=1", "INFINIMEM_HYPERLINKS=never"]
     command = "; ".join(f"{setting} infinimem search Fjord" for setting in settings)
     shown, _ = terminal(f"{command}; NO_COLOR=1 infinimem catalog", root, TERM="xterm-256color")
     assert shown.count("works at Fjord") == len(settings)

@@ -5,7 +5,7 @@ from infinimem.plan.lexical.repeat import duplicates
 from infinimem.plan.lexical.route import Candidate, plan_merge, route
 from infinimem.plan.lexical.segment import is_talk, part, segment
 from infinimem.plan.lexical.split import plan_promote, plan_split
-from infinimem.plan.lexical.summary import summarise
+from infinimem.plan.lexical.summary import pieces_of, summarise
 from infinimem.plan.lexical.titles import heading_of, slug_of, title_of
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "is_odds",
     "is_talk",
     "part",
+    "pieces_of",
     "place",
     "plan_merge",
     "plan_promote",

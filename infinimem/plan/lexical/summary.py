@@ -80,6 +80,21 @@ def _statements(entries: Sequence[Entry]) -> list[str]:
     return chosen
 
 
+def pieces_of(text: str) -> list[str]:
+    """The sentences of a text as exact pieces of it, not cut after `Dr.` or an initial."""
+    found: list[str] = []
+    start = 0
+    for match in _SENTENCE.finditer(text):
+        if not match[0].strip():
+            continue
+        if found and found[-1].endswith(".") and ends_in_abbreviation(found[-1][:-1]):
+            found[-1] = text[start : match.end()].strip()
+        else:
+            start = match.start()
+            found.append(match[0].strip())
+    return found
+
+
 def _sentences(text: str) -> list[str]:
     """The sentences of a text on one line each, not cut after `Dr.` or an initial."""
     found: list[str] = []

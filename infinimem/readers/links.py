@@ -1,0 +1,143 @@
+"""Links followed from what was found, and both sides of what contradicts itself.
+
+All-Mem's three budgets: `anchors` whose links are followed, `candidates` that are reached in `hops`, and of those the
+ones most like the question are `kept`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from infinimem.ask import Answer, Evidence, evidence_of
+from infinimem.errors import StorageFailed
+from infinimem.model import CURRENT, Hit, Tie, Unit
+from infinimem.plan.desk import topic_ties
+from infinimem.readers.memory import Memory, Place, allowed, newest, place_of
+from infinimem.reading import resolve_topic
+from infinimem.store.read import read_file
+from infinimem.text.signature import parse_links
+
+OPPOSED = "contradicts"
+OF_A_TOPIC = 2
+"""Entries that a link to a topic leads to."""
+UNRANKED = 10**6
+LONGEST_RANGE = 10
+"""Seqs of one link that are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How far links are followed. `kept` counts what was found, too; at least a quarter of it is for links."""
+
+    hops: int = 2
+    anchors: int = 10
+    candidates: int = 40
+    kept: int = 16
+
+    def room(self, found: int) -> int:
+        """How many linked entries are kept beside so many that were found."""
+        return max(self.kept - found, self.kept // 4)
+
+
+def walked(
+    memory: Memory, question: str, anchors: Sequence[Unit], order: Mapping[Place, int], walk: Walk, k: int
+) -> list[Unit]:
+    """What the anchors are linked to, as it stands now, those most like the question first."""
+    frontier = list(anchors[: walk.anchors])
+    seen = {place_of(unit) for unit in anchors}
+    found: list[tuple[int, int, Unit]] = []
+    for hop in range(walk.hops):
+        reached: list[Unit] = []
+        for unit in frontier:
+            for there in linked(memory, question, unit, topics=hop == 0):
+                if place_of(there) not in seen and len(found) < walk.candidates:
+                    seen.add(place_of(there))
+                    reached.append(there)
+                    found.append((order.get(place_of(there), UNRANKED), hop, there))
+        frontier = reached
+    found.sort(key=lambda one: one[:2])
+    return [unit for _, _, unit in found[: walk.room(k)]]
+
+
+def linked(memory: Memory, question: str, unit: Unit, *, topics: bool) -> Iterator[Unit]:
+    """What a unit's own links lead to, and those of its topic; what contradicts it is shown at any rate."""
+    ties = parse_links(unit.get("links"))
+    for tie in (*ties, *(ties_of_topic(memory, unit) if topics else ())):
+        if tie.relation != OPPOSED:
+            yield from reached_by(memory, question, tie)
+
+
+def ties_of_topic(memory: Memory, unit: Unit) -> tuple[Tie, ...]:
+    """The links of the topic that a unit stands in."""
+    if not unit.path.startswith("topics/"):
+        return ()
+    try:
+        return topic_ties(read_file(memory.root, unit.path).document)
+    except StorageFailed:
+        return ()
+
+
+def reached_by(memory: Memory, question: str, tie: Tie) -> Iterator[Unit]:
+    """The entries that a link leads to, as they stand now."""
+    for seq in tie.seqs[:LONGEST_RANGE]:
+        here = allowed(memory, memory.index.standing(seq))[:1]
+        for unit in here or memory.index.retired((seq,))[:1]:
+            now = newest(memory, unit)
+            if here or not now.retired or allowed(memory, [now]):
+                yield now
+    if tie.topic:
+        topic = resolve_topic(memory.root, tie.topic, memory.index.catalog)
+        if topic is not None and topic != CURRENT:
+            narrow = replace(memory.filter, topic=topic)
+            yield from (hit.unit for hit in memory.index.search(question, OF_A_TOPIC, narrow))
+
+
+def opposed(memory: Memory, units: Sequence[Unit]) -> dict[Place, list[Unit]]:
+    """For each unit the entries that contradict it or that it contradicts, as they stand now."""
+    accusing = allowed(memory, memory.index.having("links", OPPOSED))
+    found: dict[Place, list[Unit]] = {}
+    if not accusing:
+        return found
+    for unit in units:
+        there = [now for tie in against(unit) for now in reached_by(memory, "", tie)]
+        there += [one for one in accusing if any(not set(unit.seqs).isdisjoint(tie.seqs) for tie in against(one))]
+        others = {place_of(one): one for one in there if place_of(one) != place_of(unit)}
+        if others:
+            found[place_of(unit)] = list(others.values())
+    return found
+
+
+def against(unit: Unit) -> list[Tie]:
+    """The links by which a unit says that it contradicts another."""
+    return [tie for tie in parse_links(unit.get("links")) if tie.relation == OPPOSED and tie.seqs]
+
+
+def with_both_sides(memory: Memory, answer: Answer) -> Answer:
+    """An answer that is only evidence, with the other side beside each piece that is contradicted."""
+    units = {(piece.path, piece.span.start): unit_at(memory, piece) for piece in answer.evidence}
+    facing = opposed(memory, [unit for unit in units.values() if unit is not None])
+    if not facing:
+        return answer
+    pieces: dict[Place, Evidence] = {}
+    for piece in answer.evidence:
+        place = (piece.path, piece.span.start)
+        others = facing.get(place, [])
+        pieces[place] = marked_against(pieces.get(place, piece), others)
+        for other in others:
+            back = replace(evidence_of(Hit(other, 0.0)), contradicts=piece.seqs[:1])
+            pieces.setdefault(place_of(other), back)
+    everything = tuple(pieces.values())
+    return replace(answer, evidence=everything, citations=tuple(piece.place for piece in everything))
+
+
+def unit_at(memory: Memory, piece: Evidence) -> Unit | None:
+    """The unit that a piece of evidence came from."""
+    found = [unit for seq in piece.seqs[:1] for unit in memory.index.standing(seq)]
+    return next((unit for unit in found if place_of(unit) == (piece.path, piece.span.start)), None)
+
+
+def marked_against(piece: Evidence, others: Sequence[Unit]) -> Evidence:
+    """A piece of evidence that names what it contradicts."""
+    seqs = dict.fromkeys([*piece.contradicts, *(unit.seqs[0] for unit in others)])
+    return replace(piece, contradicts=tuple(seqs))

@@ -1,0 +1,277 @@
+"""What held and what was known at any past date equals an independent replay of the stream of events."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from infinimem import Library
+from infinimem.cli import main
+from infinimem.model import CURRENT, Create, Extend, Filter, Join
+from infinimem.plan.paper import Plan
+from infinimem.text.when import dates_shown
+from tests.conftest import NIGHTLY
+
+START = datetime(2025, 1, 6, 9, tzinfo=UTC)
+SUBJECTS = ("Maya", "Ines", "Oma Hilde", "the boat", "the choir", "Maya Berg")
+PLACES = ("Bergen", "Lübeck", "Voss", "Stord", "Oslo", "Kiel")
+
+
+@dataclass
+class Fact:
+    """One statement of the stream, and what the stream did with it."""
+
+    seq: int
+    time: str
+    observed: datetime
+    expires: str
+    replaces: int
+    retired: list[tuple[datetime, str]] = field(default_factory=list)
+    back: list[datetime] = field(default_factory=list)
+
+    @property
+    def start(self) -> str:
+        return self.time or self.observed.date().isoformat()
+
+
+@dataclass
+class Stream:
+    """A history as it happens: a library, and beside it a plain list of what happened."""
+
+    library: Library
+    chance: random.Random
+    now: list[datetime]
+    facts: dict[int, Fact] = field(default_factory=dict)
+    buffered: list[int] = field(default_factory=list)
+    flushes: list[tuple[list[int], list[int]]] = field(default_factory=list)
+
+    def tick(self) -> datetime:
+        self.now[0] += timedelta(hours=self.chance.randint(2, 200))
+        return self.now[0]
+
+    def standing(self) -> list[int]:
+        return [seq for seq, fact in self.facts.items() if len(fact.retired) == len(fact.back)]
+
+    def write(self) -> None:
+        at = self.tick()
+        told = self.chance.random() < 0.7
+        time = (at.date() - timedelta(days=self.chance.randint(0, 40))).isoformat() if told else ""
+        old = [seq for seq in self.standing() if self.facts[seq].start <= (time or at.date().isoformat())]
+        waiting = {self.facts[seq].replaces for seq in self.buffered}
+        old = [seq for seq in old if seq not in waiting]
+        replaces = self.chance.choice(old) if old and self.chance.random() < 0.5 else 0
+        expires = (at.date() + timedelta(days=self.chance.randint(1, 90))).isoformat()
+        expires = expires if self.chance.random() < 0.2 else ""
+        subject, place = self.chance.choice(SUBJECTS), self.chance.choice(PLACES)
+        text = f"{subject} plans nothing any more and keeps box {len(self.facts) + 1} in {place}."
+        [seq] = self.library.write(text, time=time, supersedes=[replaces] if replaces else [],
+                                   meta={"expires": expires} if expires else {})  # fmt: skip
+        self.facts[seq] = Fact(seq, time, at, expires, replaces)
+        self.buffered.append(seq)
+
+    def flush(self) -> None:
+        at = self.tick()
+        if not self.buffered:
+            return
+        report = self.library.flush(planner="lexical")
+        assert not report.skipped, report.skipped
+        gone = [self.facts[seq].replaces for seq in self.buffered if self.facts[seq].replaces]
+        for seq in gone:
+            self.facts[seq].retired.append((at, "superseded"))
+        over = [
+            seq
+            for seq in self.standing()
+            if self.facts[seq].expires and self.facts[seq].expires < at.date().isoformat()
+        ]
+        for seq in over:
+            self.facts[seq].retired.append((at, "expired"))
+        assert sorted(step.seq for step in report.retired) == sorted([*gone, *over])
+        self.flushes.append((self.buffered, [*gone, *over]))
+        self.buffered = []
+
+    def undo(self) -> None:
+        if self.flushes:
+            at = self.tick()
+            report = self.library.undo()
+            assert report.flushed and not report.skipped, report.skipped
+            buffered, gone = self.flushes.pop()
+            self.buffered = [*buffered, *self.buffered]
+            for seq in gone:
+                self.facts[seq].back.append(at)
+
+    # The independent replay: nothing of the library is asked.
+
+    def known(self, fact: Fact, moment: datetime) -> tuple[bool, str]:
+        """Whether a fact was known by a moment; and if it was retired by then, why."""
+        if fact.observed > moment:
+            return False, ""
+        retired = [why for at, why in fact.retired if at <= moment]
+        back = [at for at in fact.back if at <= moment]
+        return True, retired[-1] if len(retired) > len(back) else ""
+
+    def expected(self, held: date | None, known: date | None) -> set[int]:
+        moment = datetime.max.replace(tzinfo=UTC)
+        if known is not None:
+            moment = datetime(known.year, known.month, known.day, 23, 59, 59, tzinfo=UTC)
+        found = set()
+        for fact in self.facts.values():
+            is_known, why = self.known(fact, moment)
+            if not is_known or (held is None and why):
+                continue
+            if held is not None:
+                ends = [one.start for one in self.facts.values() if one.replaces == fact.seq] if why else []
+                if why == "expired":
+                    ends = []
+                day = held.isoformat()
+                if fact.start > day or (fact.expires and fact.expires < day) or any(end <= day for end in ends):
+                    continue
+            found.add(fact.seq)
+        return found
+
+
+def shown(library: Library, held: date | None, known: date | None) -> list[int]:
+    filter = Filter(as_of=held.isoformat() if held else "", known_at=known.isoformat() if known else "")
+    return sorted(seq for unit in library.index_at(filter).entries((), filter) for seq in unit.seqs)
+
+
+@pytest.mark.parametrize("number", range(60 if NIGHTLY else 5))
+def test_any_past_date_equals_an_independent_replay(number: int, tmp_path: Path) -> None:
+    chance = random.Random(number)
+    now = [START]
+    stream = Stream(Library.open(tmp_path / "memory", create=True, clock=lambda: now[0]), chance, now)
+    for _ in range(12):
+        for _ in range(chance.randint(1, 6)):
+            stream.write()
+        stream.flush()
+        if chance.random() < 0.25:
+            stream.undo()
+    days = [START.date() + timedelta(days=chance.randint(-50, (now[0] - START).days + 60)) for _ in range(12)]
+    for day, other in zip(days, reversed(days), strict=True):
+        for held, known in ((day, None), (None, day), (day, other)):
+            there = shown(stream.library, held, known)
+            assert set(there) == stream.expected(held, known), (number, held, known)
+            assert len(there) == len(set(there))
+    rows = stream.library.timeline("box keeps nothing", k=500)
+    assert {seq for row in rows for seq in row.unit.seqs} == set(stream.facts)
+    for row in rows:
+        [seq] = row.unit.seqs
+        fact = stream.facts[seq]
+        assert row.since == fact.start
+        followers = {one.start: one.seq for one in stream.facts.values() if one.replaces == seq}
+        if row.why == "superseded":
+            assert followers[row.until] in row.by
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    now = iter(START + timedelta(days=30 * month) for month in range(100))
+    return Library.open(tmp_path / "memory", create=True, clock=lambda: next(now))
+
+
+def held(library: Library, day: str = "", known: str = "") -> set[str]:
+    filter = Filter(as_of=day, known_at=known)
+    return {hit.text for hit in library.search("Maya choir key works sings", 20, filter=filter)}
+
+
+def test_what_was_joined_later_is_shown_as_it_was_known_then(tmp_path: Path) -> None:
+    now = [START]
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: now[0])
+    library.write("The choir sings on Monday.", time="2025-01-01")
+    now[0] += timedelta(days=60)
+    library.write("The choir sings in Sandviken.", time="2025-03-01")
+    now[0] += timedelta(days=60)
+    line = "The choir sings on Monday in Sandviken."
+    library.flush(plan=Plan((Join((1, 2), line), Create("choir", "Choir"), Extend("choir", "", (1,)))))
+    assert held(library) == {line}
+    assert held(library, "2025-02") == {"The choir sings on Monday."}
+    assert held(library, "2025-06") == {line}
+    assert held(library, known="2025-02") == {"The choir sings on Monday."}
+    assert held(library, known="2025-04") == {"The choir sings on Monday.", "The choir sings in Sandviken."}
+    [row] = library.catalog(filter=Filter(as_of="2025-02"))
+    assert (row.topic, row.entries) == ("choir", 1)
+    assert "Sandviken" not in row.summary
+
+
+def test_words_changed_by_hand_are_known_from_when_they_were_noted(tmp_path: Path) -> None:
+    now = [START]
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: now[0])
+    library.write("The key is under the mat.")
+    library.flush(plan=Plan((Create("key", "Key"), Extend("key", "", (1,)))))
+    page = library.root / "topics" / "key.md"
+    page.write_text(page.read_text().replace("under the mat", "with Solveig"))
+    now[0] += timedelta(days=90)
+    library.check(fix=True)
+    assert "rev=2, at=2025-04-06" in (library.root / "evidence" / "2025-04.md").read_text()
+    assert held(library, known="2025-02") == {"The key is under the mat."}
+    assert held(library, known="2025-04-06") == {"The key is with Solveig."}
+
+
+def test_an_expired_entry_held_to_the_end_of_its_day_whenever_the_flush_came(library: Library) -> None:
+    library.write([{"text": "The key works until the door is changed.", "expires": "2025-02-10"}])
+    library.flush()
+    library.write("The choir sings.")
+    library.flush()
+    assert held(library, "2025-02-10") == {"The key works until the door is changed."}
+    assert "The key works until the door is changed." not in held(library, "2025-02-11")
+    [row] = library.timeline(1)
+    assert (row.since, row.until, row.why) == ("2025-01-06", "2025-02-10", "expired")
+
+
+def test_a_correction_that_waits_is_said_in_the_timeline(library: Library) -> None:
+    library.write("Maya works at Fjord Labs.", time="2024-09")
+    library.flush()
+    library.write("Maya works at Nordlys.", time="2025-05-01", supersedes=[1])
+    old, new = library.timeline("Maya works")
+    assert (old.since, old.until, old.by, old.waiting) == ("2024-09", "2025-05-01", (2,), True)
+    assert (new.since, new.until, new.unit.topic) == ("2025-05-01", "", CURRENT)
+    library.flush()
+    [old, new] = library.timeline(2)
+    assert (old.until, old.by, old.waiting, old.unit.path) == ("2025-05-01", (2,), False, "evidence/2025-02.md")
+
+
+def test_the_timeline_of_a_topic_holds_what_it_no_longer_shows(
+    library: Library, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library.write("Maya works at Fjord Labs.", time="2024-09", source="user")
+    library.flush(plan=Plan((Create("work", "Work"), Extend("work", "", (1,)))))
+    library.write("Maya works at Nordlys, she said yesterday.", time="2025-05-01", supersedes=[1])
+    library.flush()
+    assert main(["-L", str(library.root), "timeline", "work"]) == 0
+    old, new = capsys.readouterr().out.splitlines()
+    assert old.split("\t")[:6] == ["2024-09", "2025-05-01", "1", "Maya works at Fjord Labs.", "superseded by 2", "user"]
+    assert new.split("\t")[:4] == [
+        "2025-05-01", "", "2", "Maya works at Nordlys, she said yesterday. (yesterday = 2025-04-30)",
+    ]  # fmt: skip
+    assert main(["-L", str(library.root), "timeline", "99"]) == 2
+    assert main(["-L", str(library.root), "timeline", "xylophone"]) == 1
+    capsys.readouterr()
+    assert main(["-L", str(library.root), "search", "Nordlys", "--json"]) == 0
+    [hit] = json.loads(capsys.readouterr().out)
+    assert hit["text"] == "Maya works at Nordlys, she said yesterday."
+    assert hit["dates"] == [{"words": "yesterday", "means": "2025-04-30"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "meanings"),
+    [
+        ("I saw her yesterday.", "2026-05-07", ["2026-05-06"]),
+        ("昨天见了她。", "2026-05-07T10:00:00Z", ["2026-05-06"]),
+        ("Gestern war sie da.", "2026-05-07", ["2026-05-06"]),
+        ("We met last spring.", "2026-05-07", ["2025-03/2025-05"]),
+        ("We met last spring.", "2026-11-30", ["2026-03/2026-05"]),
+        ("See you next Friday.", "2026-05-04", ["2026-05-08 or 2026-05-15"]),
+        ("See you next Friday.", "2026-05-09", ["2026-05-15"]),
+        ("The week before: last week.", "2026-05-07", ["2026-04-27/2026-05-03"]),
+        ("the day before yesterday", "2026-05-07", ["2026-05-05"]),
+        ("today", "2026-05-07", []),
+        ("yesterday", "2026-05", []),
+        ("yesterday", "", []),
+    ],
+)
+def test_words_for_time_are_seen_from_when_they_were_said(text: str, at: str, meanings: list[str]) -> None:
+    assert [meaning for _, meaning in dates_shown(text, at)] == meanings
