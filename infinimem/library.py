@@ -101,10 +101,11 @@ class Library:
         `audience` is who reads, `mcp` or `export`: what the setting `access` keeps from it is shown by no method.
         Without one everything is shown.
         """
-        from infinimem.config import AUDIENCES
+        if audience:
+            from infinimem.config import AUDIENCES
 
-        if audience and audience not in AUDIENCES:
-            raise BadInput(f"there is no audience {audience!r}; use {' or '.join(AUDIENCES)}")
+            if audience not in AUDIENCES:
+                raise BadInput(f"there is no audience {audience!r}; use {' or '.join(AUDIENCES)}")
         root = Path(path).expanduser().absolute()
         if create:
             create_library(root)

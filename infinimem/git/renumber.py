@@ -16,7 +16,7 @@ from infinimem.text.signature import (
     render_signature,
 )
 
-REFERENCES = ("seq", "by", "supersedes", "split_from", "edit")
+REFERENCES = ("seq", "by", "supersedes", "split_from")
 """Fields of entries and events whose values are seqs, in the grammar of `seq`."""
 LINK = re.compile(r"([0-9]{1,18}(?:-[0-9]{1,18})?)(?=[:+]|$)")
 EVENT = "- <event="
