@@ -66,6 +66,14 @@ class Watch:
             if one["event"] == event and (not path or one["path"] == path):
                 return moment
 
+    def until_quiet(self, seconds: float = 10.0) -> None:
+        """Wait until nothing has been said for a while."""
+        while True:
+            try:
+                self.events.get(timeout=seconds)
+            except queue.Empty:
+                return
+
     def cpu(self) -> float:
         """User and system seconds so far, without its children's."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -137,9 +145,7 @@ def measure(watch: Watch, root: Path, options: argparse.Namespace) -> None:
         time.sleep(0.02)
         if number + 1 in (options.saves // 10, options.saves // 2):
             print(f"resident after {number + 1:,} saves {watch.memory():.0f} MB", flush=True)
-    time.sleep(10.0)  # what is still to be read
-    settled.write_text("# A guest, later\n")
-    watch.until("saved", "topics/settled.md")
+    watch.until_quiet()
     seconds, cost = time.monotonic() - started, watch.cpu() - cost
     print(f"resident after {options.saves:,} saves {watch.memory():.0f} MB; {seconds:.0f} s, {cost:.0f} CPU s")
     print(f"idle again: {idle(watch, options.idle):.3f} CPU s a minute")
