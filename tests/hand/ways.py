@@ -543,7 +543,7 @@ way("git", "conflict markers in front matter", change(CHOIR, (
 way("git", "a real merge that conflicts", git(
     "git init -qb main", "git add .", "git commit -qm one", "git switch -qc other",
     "printf 'theirs\\n' >> topics/choir.md", "git commit -qam theirs", "git switch -q main",
-    "printf 'ours\\n' >> topics/choir.md", "git commit -qam ours", "git merge other"), left="conflict")  # fmt: skip
+    "printf 'ours\\n' >> topics/choir.md", "git commit -qam ours", "git merge other"), left="conflict", stuck="middle of a merge")  # fmt: skip
 way("git", "a repository in the library", git("git init -q", "git add .", "git commit -qm one"))
 way("git", "autocrlf on checkout", git("git init -q", "git add .", "git commit -qm one", "git config core.autocrlf true",
     "rm -r topics CURRENT.md evidence", "git checkout -q ."))  # fmt: skip
