@@ -88,6 +88,8 @@ TRANSCRIPT: list[dict[str, Any]] = [
      "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "ls"}]}},
     {"type": "user", "uuid": "u5", "timestamp": "2026-05-01T09:00:05Z",
      "message": {"role": "user", "content": [{"type": "text", "text": "-- and her desk is 12 日本"}]}},
+    {"type": "assistant", "uuid": "a2", "timestamp": "2026-05-01T09:00:06Z", "isSidechain": False,
+     "message": {"role": "assistant", "content": [{"type": "text", "text": "Desk 12 it is."}]}},
     {"type": "user", "uuid": "u6", "timestamp": "2026-05-01T09:00:06Z", "isSidechain": True,
      "message": {"role": "user", "content": "A task for a helper."}},
 ]  # fmt: skip
@@ -113,7 +115,7 @@ def hook(project: Path, event: str, given: dict[str, Any], **more: str) -> subpr
     )  # fmt: skip
 
 
-def test_the_hook_at_the_end_keeps_what_the_user_said_once(project: Path) -> None:
+def test_the_hook_at_the_end_keeps_what_was_said_once(project: Path) -> None:
     transcript = project / "session.jsonl"
     given = {"session_id": "s", "transcript_path": str(transcript), "reason": "exit"}
     for rows in (TRANSCRIPT[:4], TRANSCRIPT, TRANSCRIPT):  # the session was resumed, and ended twice
@@ -123,8 +125,9 @@ def test_the_hook_at_the_end_keeps_what_the_user_said_once(project: Path) -> Non
     library = Library.open(project / "memory")
     found = library.index().entries(())
     assert [(unit.text, unit.time, unit.source) for unit in found] == [
-        ("Maya joined Nordlys.\nShe starts in June.", "2026-05-01T09:00:00.123Z", "user"),
+        ("Maya joined Nordlys.\nShe starts in June.", "2026-05-01T09:00:00Z", "user"),
         ("-- and her desk is 12 日本", "2026-05-01T09:00:05Z", "user"),
+        ("Desk 12 it is.", "2026-05-01T09:00:06Z", "AI"),
     ]
 
 
@@ -258,5 +261,5 @@ def test_threads_and_async_code(tmp_path: Path) -> None:
 
 def test_links_and_names_hold() -> None:
     assert {kind for kind, _ in BLOCKS} == {
-        "sh", "json", "toml", "markdown", "python", "python hook", "python anthropic", "python openai",
+        "sh", "json", "toml", "markdown", "python", "python anthropic", "python openai",
     }  # fmt: skip
