@@ -299,18 +299,23 @@ class Library:
         `flush` what comes in is sorted into topics on the way, which is quicker than a flush of all of it. Raises
         `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
         """
+        from infinimem.exchange import own
         from infinimem.exchange.place import place
-        from infinimem.exchange.run import import_files, nothing
+        from infinimem.exchange.run import Hooks, import_files, nothing
 
         several = [paths] if isinstance(paths, str | Path) else list(paths)
         require(bool(several), "import takes the path of a file or a folder")
         observed = self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         places = [Path(path).expanduser() for path in several]
-        extracting = self._extracting(observed) if extract and not dry_run else None
-        return import_files(
-            self.root, places, observed, form=form, branches=branches, dry_run=dry_run, progress=progress or nothing,
-            extracting=extracting, flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,
+        hooks = Hooks(
+            load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run),
             place=lambda placed: place(self.root, self._finder, self.settings, self.clock(), placed),
+            extracting=self._extracting(observed) if extract and not dry_run else None,
+            flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,
+        )
+        return import_files(
+            self.root, places, observed, hooks, form=form, branches=branches, dry_run=dry_run,
+            progress=progress or nothing,
         )  # fmt: skip
 
     def _extracting(self, observed: str) -> Extracting:

@@ -23,12 +23,16 @@ class ReadFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format by the name that `--from` takes; `suffixes` are those of its files. Its module has what it does."""
+    """A format by the name that `--from` takes; `suffixes` are those of its files. Its module has what it does.
+
+    A file that `is_library` is loaded as a whole, not message by message.
+    """
 
     name: str
     module: str
     about: str
     suffixes: tuple[str, ...]
+    is_library: bool = False
 
     @property
     def recognises(self) -> Recognise:
@@ -46,6 +50,7 @@ class Format:
 LINES = (".jsonl", ".ndjson", ".json")
 TEXTS = (".txt", ".log", ".text", ".chat", "")
 FORMATS: tuple[Format, ...] = (
+    Format("infinimem", "own", "infinimem's own export, JSON lines", LINES, is_library=True),
     Format("mcp-memory", "mcp_memory", "the MCP reference memory server's memory.jsonl", LINES),
     Format("codex", "codex", "Codex sessions, ~/.codex/sessions", LINES),
     Format("claude-code", "claude_code", "Claude Code sessions, ~/.claude/projects", LINES),

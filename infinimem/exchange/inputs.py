@@ -25,13 +25,15 @@ BOM = b"\xef\xbb\xbf"
 class Input:
     """A file to be read from its beginning, as often as `open` is called. `name` is how messages call it.
 
-    `within` is its path below the folder or archive that was given; `size` is in bytes.
+    `within` is its path below the folder or archive that was given; `size` is in bytes; `path` is that of a file by
+    itself.
     """
 
     name: str
     within: str
     size: int
     open: Callable[[], IO[bytes]]
+    path: Path | None = None
 
     def head(self) -> bytes:
         """Its first bytes."""
@@ -78,7 +80,7 @@ def file_input(path: Path, name: str, within: str) -> Input:
             size = path.stat().st_size
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
-    return Input(printable(name), within, size, lambda: path.open("rb"))
+    return Input(printable(name), within, size, lambda: path.open("rb"), path)
 
 
 def members_of(path: Path) -> Iterator[Input | Unread]:

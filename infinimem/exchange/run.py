@@ -30,6 +30,7 @@ from infinimem.text.signature import KEY_ALONE, render_seqs
 if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
+    from infinimem.exchange.export.load import Loaded
     from infinimem.exchange.facts import Extracting
 
 BATCH_BYTES = 2 << 20
@@ -362,63 +363,113 @@ def batches(spool: Spool, observed: str, most: int) -> Iterator[list[tuple[str, 
         yield batch
 
 
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What an import does besides appending.
+
+    `extracting` writes what was read and the facts that a model takes out of it. `flush` is called for every 500
+    entries or so: what a flush costs grows with what waits in CURRENT. `place` puts entries where they stood that stood
+    in topic documents. `load` loads an export of infinimem.
+    """
+
+    load: Callable[[Path], Loaded]
+    place: Callable[[Sequence[Placed]], Report]
+    extracting: Extracting | None = None
+    flush: Callable[[], Report] | None = None
+
+
 def import_files(
     root: Path,
     paths: Sequence[Path],
     observed: str,
+    hooks: Hooks,
     *,
     form: str = "",
     branches: bool = False,
     dry_run: bool = False,
     progress: Progress = nothing,
-    extracting: Extracting | None = None,
-    flush: Callable[[], Report] | None = None,
-    place: Callable[[Sequence[Placed]], Report] | None = None,
 ) -> Imported:
     """Import files into a library; with `dry_run` they are only read and counted.
 
-    `extracting` writes what was read and the facts that a model takes out of it. `flush` is called for every
-    500 entries or so: what a flush costs grows with what waits in CURRENT. `place` puts entries
-    where they stood that stood in topic documents. Raises `BadInput` where there is nothing to read; what is wrong
-    inside a file is listed.
+    Raises `BadInput` where there is nothing to read; what is wrong inside a file is listed.
     """
     chosen, others, faults = files_of(paths, form)
+    exports = [source for source, found in chosen if found.is_library and source.path is not None]
+    loaded = load_exports(exports, hooks.load, faults, alone=len(chosen) == 1)
+    chosen = [(source, found) for source, found in chosen if not found.is_library or source.path is None]
     known = KnownIds(root)
     known.refresh()
-    tally = Tally(known, None if dry_run else Spool(root / STATE), keeps_all=extracting is not None, problems=faults)
+    spool = Spool(root / STATE) if chosen and not dry_run else None
+    tally = Tally(known, spool, keeps_all=hooks.extracting is not None, problems=faults)
     try:
-        files = read_files(chosen, tally, branches, progress)
-        ranges: list[tuple[int, int]] = []
-        written = 0
-        sorted_in: Report | None = None
-        placed: list[Placed] = []
-        if tally.spool is not None:
-            write = extracting.writer if extracting else appender(root, PORTION if flush else BATCH_ENTRIES)
-            waiting = 0
-            for seqs in write(tally.spool, known, observed, progress):
-                written += len(seqs)
-                waiting += len(seqs)
-                extend(ranges, list(seqs.values()))
-                placed += [
-                    Placed(seq, *tally.spool.places[one]) for one, seq in seqs.items() if one in tally.spool.places
-                ]
-                if placed and place is not None:
-                    sorted_in = joined(sorted_in, place(placed))
-                    placed = []
-                if flush is not None and waiting >= PORTION:
-                    sorted_in = joined(sorted_in, flush())
-                    waiting = 0
-            if flush is not None and waiting:
-                sorted_in = joined(sorted_in, flush())
-        met = tally.added - written if tally.spool is not None else 0  # what another import wrote meanwhile
-        return Imported(
-            tuple(files), tally.added - met, tally.repeated + met, tally.conversations, tuple(ranges),
-            dict(tally.sources.most_common()), dict(tally.skipped.most_common()), tuple(tally.problems),
-            tuple(others), tuple(tally.notes), extracting.found if extracting else None, sorted_in,
-        )  # fmt: skip
+        files = [*loaded.files, *read_files(chosen, tally, branches, progress)]
+        done = write_spooled(root, spool, known, observed, hooks, progress) if spool is not None else Written()
     finally:
-        if tally.spool is not None:
-            tally.spool.close()
+        if spool is not None:
+            spool.close()
+    met = tally.added - done.number if spool is not None else 0  # what another import wrote meanwhile
+    return Imported(
+        tuple(files), tally.added - met + loaded.added, tally.repeated + met + loaded.known, tally.conversations,
+        () if dry_run else (*loaded.ranges, *done.ranges), dict(tally.sources.most_common()),
+        dict(tally.skipped.most_common()), tuple(tally.problems), tuple(others), (*loaded.notes, *tally.notes),
+        hooks.extracting.found if hooks.extracting else None, done.flushed,
+    )  # fmt: skip
+
+
+def load_exports(
+    sources: Sequence[Input], load: Callable[[Path], Loaded], faults: list[Unread], *, alone: bool
+) -> Imported:
+    """Load exports of infinimem, each as a whole. One that is spoilt is a problem; where it is `alone`, an error."""
+    files: list[FileRead] = []
+    ranges: list[tuple[int, int]] = []
+    notes: list[str] = []
+    for source in sources:
+        assert source.path is not None
+        try:
+            done = load(source.path)
+        except BadInput as error:
+            if alone:
+                raise
+            faults.append(Unread(source.name, str(error)))
+            files.append(FileRead(source.name, "infinimem", unread=1))
+            continue
+        files.append(FileRead(source.name, "infinimem", len(done.seqs), done.known))
+        for seq in done.seqs:
+            extend(ranges, [seq])
+        notes += [f"{source.name}: {note}" for note in done.notes]
+    added, known = sum(file.added for file in files), sum(file.known for file in files)
+    return Imported(tuple(files), added, known, ranges=tuple(ranges), notes=tuple(notes))
+
+
+@dataclass(slots=True)
+class Written:
+    """How much was written, under which seqs, and what was sorted into topics."""
+
+    number: int = 0
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    flushed: Report | None = None
+
+
+def write_spooled(
+    root: Path, spool: Spool, known: KnownIds, observed: str, hooks: Hooks, progress: Progress
+) -> Written:
+    """Write what was read, oldest first; sort it where that is wanted."""
+    write = hooks.extracting.writer if hooks.extracting else appender(root, PORTION if hooks.flush else BATCH_ENTRIES)
+    done = Written()
+    waiting = 0
+    for seqs in write(spool, known, observed, progress):
+        done.number += len(seqs)
+        waiting += len(seqs)
+        extend(done.ranges, list(seqs.values()))
+        placed = [Placed(seq, *spool.places[one]) for one, seq in seqs.items() if one in spool.places]
+        if placed:
+            done.flushed = joined(done.flushed, hooks.place(placed))
+        if hooks.flush is not None and waiting >= PORTION:
+            done.flushed = joined(done.flushed, hooks.flush())
+            waiting = 0
+    if hooks.flush is not None and waiting:
+        done.flushed = joined(done.flushed, hooks.flush())
+    return done
 
 
 def appender(root: Path, most: int) -> Writer:

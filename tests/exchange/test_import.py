@@ -308,6 +308,31 @@ def test_a_library_of_the_papers_package_keeps_its_topics(library: Library, tmp_
     assert not library.check()
 
 
+def test_our_own_export_is_loaded_as_a_whole(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library.write(["Terna has berth 12.", "Maya works at Nordlys."], source="user")
+    library.flush(planner="lexical")
+    library.write("And this waits.")
+    path = tmp_path / "memory.jsonl"
+    assert main(["-L", str(library.root), "export", "--out", str(path)]) == 0
+    other = str(tmp_path / "other")
+    assert main(["-L", other, "import", str(path), "--dry-run"]) == 0
+    assert "would import 3 entries from memory.jsonl (infinimem)" in capsys.readouterr().out
+    assert not Path(other).exists()
+    assert main(["-L", other, "import", str(path)]) == 0
+    assert "imported 3 entries (seq 1-3) from memory.jsonl (infinimem)" in capsys.readouterr().out
+    assert texts(Library.open(other)) == ["And this waits."]
+    own = Library.open(tmp_path / "third", create=True)
+    own.write("My own.")
+    assert (own.import_(path, dry_run=True).added, own.import_(path).added, own.import_(path).added) == (3, 3, 0)
+    assert own.import_(path).known == 3
+    path.write_bytes(path.read_bytes()[:-20])
+    assert main(["-L", other, "import", str(path)]) == 2
+    done = own.import_([path, saved(tmp_path, dumped([conversation("c", "hello")]))])
+    assert (done.added, len(done.problems), done.exit_code) == (1, 1, 5)
+
+
 def test_a_zip_is_read_as_it_is_and_says_what_it_leaves(
     library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
