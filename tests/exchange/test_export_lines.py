@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,7 @@ from infinimem.model import Filter
 from infinimem.store.evidence import all_records
 from infinimem.text.lines import join_lines
 from tests.conftest import NIGHTLY
-from tests.faults.library_state import assert_conserved, places, prepare, visible_files
+from tests.faults.library_state import assert_conserved, copied, drive, places, prepare, visible_files
 from tests.text.hostile import Dice, dice, files
 
 NOW = datetime(2026, 7, 1, 9, tzinfo=UTC)
@@ -402,6 +403,68 @@ def test_a_signature_that_a_formatter_wrapped_is_added_whole(tmp_path: Path) -> 
     other.load_export(tmp_path / "out.jsonl")
     assert other.trace(2).here.text == "Oma likes herring\nand rye bread."
     assert other.trace(2).here.get("label") == "a long label, with words"
+
+
+# Kills
+
+
+@pytest.mark.parametrize("into", ["empty", "lived in"])
+def test_killed_at_any_step_a_load_is_done_or_not_begun(tmp_path: Path, into: str) -> None:
+    library = opened(tmp_path / "first")
+    prepare(library.root)
+    library.export("jsonl", tmp_path / "out.jsonl")
+    start = opened(tmp_path / "start")
+    if into == "lived in":
+        start.write(["Something of my own.", "And more."])
+        start.flush()
+        start.write("This waits.")
+    before = visible_files(start.root)
+    whole = copied(start.root, tmp_path / "whole")
+    out = str(tmp_path / "out.jsonl")
+    assert drive(0, "kill", "load", whole, out, count=tmp_path / "count").returncode == 0
+    after = visible_files(whole)
+    total = int((tmp_path / "count").read_text())
+    seen = set()
+    for number in range(1, total + 1, 1 if NIGHTLY else 9):
+        root = copied(start.root, tmp_path / "one")
+        assert drive(number, "kill", "load", root, out).returncode == -signal.SIGKILL
+        assert not opened(root).check()
+        now = visible_files(root)
+        assert now in (before, after), f"killed at {number}/{total}"
+        seen.add(now == after)
+        assert drive(0, "kill", "load", root, out).returncode == 0
+        assert visible_files(root) == after
+        assert opened(root).write("the next one")[0] == opened(copied(whole, tmp_path / "two")).write("the next one")[0]
+    assert seen == {True, False}
+
+
+def test_a_page_that_is_edited_after_a_kill_keeps_the_edit_and_no_entry_is_lost(tmp_path: Path) -> None:
+    library = opened(tmp_path / "first")
+    prepare(library.root)
+    library.export("jsonl", tmp_path / "out.jsonl")
+    start = opened(tmp_path / "start")
+    start.write(["Something of my own.", "And more."])
+    out = str(tmp_path / "out.jsonl")
+    whole = copied(start.root, tmp_path / "whole")
+    assert drive(0, "kill", "load", whole, out, count=tmp_path / "count").returncode == 0
+    total = int((tmp_path / "count").read_text())
+    interrupted = 0
+    for number in range(2, total + 1, 1 if NIGHTLY else 7):
+        root = copied(start.root, tmp_path / "one")
+        drive(number, "kill", "load", root, out)
+        if not (root / ".infinimem" / "commit.json").exists():
+            continue
+        interrupted += 1
+        for page in [*(root / "topics").rglob("*.md"), root / "CURRENT.md"]:
+            page.write_bytes(page.read_bytes() + b"\nA thought of mine.\n")
+        opened(root).check(fix=True)
+        text = b"".join(visible_files(root).values())
+        assert b"A thought of mine." in text
+        buffer, topics, retired, words = places(root)
+        assert {1, 2} <= {*buffer, *topics}
+        lost = {*words} - {*buffer, *topics, *retired}
+        assert not lost, f"killed at {number}/{total}"
+    assert interrupted
 
 
 # Hostile exports

@@ -83,6 +83,8 @@ def operate(operation: str, folder: str, texts: list[str]) -> None:
         library.check(fix=True)
     elif operation == "forget":
         library.forget(pattern=texts[0])
+    elif operation == "load":
+        library.load_export(texts[0])
     elif operation == "search":
         library.search("Nordlys")
     else:

@@ -47,7 +47,10 @@ ORIGINS = re.compile(r"[0-9]{1,18}@[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """New contents of files, lines for evidence and for the log of writes, and what they amount to."""
+    """New contents of files, lines for evidence, entries for the log of writes, and what they amount to.
+
+    `waiting` are the new entries in CURRENT, `placed` those in pages.
+    """
 
     seqs: tuple[int, ...]
     topics: tuple[str, ...]
@@ -56,7 +59,9 @@ class Merge:
     following: int
     contents: Mapping[str, bytes]
     evidence: tuple[str, ...]
-    logged: tuple[str, ...]
+    waiting: tuple[Entry, ...]
+    placed: tuple[Entry, ...]
+    logged: tuple[Entry, ...]
     notes: tuple[str, ...]
 
 
@@ -77,7 +82,7 @@ class Work:
     changed: dict[str, list[tuple[str, tuple[int, ...]]]] = field(default_factory=dict)
     created: list[str] = field(default_factory=list)
     waiting: list[Entry] = field(default_factory=list)
-    logged: list[str] = field(default_factory=list)
+    logged: list[Entry] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
     retired: int = 0
     notes: list[str] = field(default_factory=list)
@@ -354,7 +359,7 @@ def take_waiting(work: Work) -> None:
             work.waiting.append(Entry(CURRENT, Signature((seq,), fields), entry.text))
     for entry in work.theirs[LOG].entries if LOG in work.theirs else ():
         if work.new.issuperset(entry.seqs):
-            work.logged += lines_of(work, entry)
+            work.logged.append(replace(entry, signature=rewritten(work, entry.signature)))
 
 
 def take_evidence(work: Work) -> None:
@@ -451,7 +456,7 @@ def finished(work: Work) -> Merge:
     if work.waiting:
         head = render(work.page(BUFFER)) if BUFFER in work.ours else BUFFER_HEAD
         contents[BUFFER] = with_entries(contents.get(BUFFER, head), work.waiting)
-        work.logged += [line for entry in work.waiting for line in entry_lines(entry.signature, entry.text)]
+        work.logged += work.waiting
     added = {work.mapping[seq] for seq in work.new} | {seq for entry in work.waiting for seq in entry.seqs}
     ordered = {path: contents[path] for path in sorted(contents, key=lambda path: path == BUFFER)}
     return Merge(
@@ -462,6 +467,8 @@ def finished(work: Work) -> Merge:
         work.following,
         ordered,
         tuple(work.evidence),
+        tuple(work.waiting),
+        tuple(entry for page in work.pages.values() for entry in page.entries if added.issuperset(entry.seqs)),
         tuple(work.logged),
         tuple(work.notes),
     )
