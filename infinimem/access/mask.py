@@ -85,6 +85,15 @@ def rules_of(survey: Survey, access: Access) -> Rules:
     return Rules(access, frozenset(hidden), words_of(gone, kept), shown)
 
 
+def untelling(document: Document, rules: Rules, secret: str) -> Document | None:
+    """A topic document, its withheld entries gone already, without lines and names that tell of them."""
+    shown = masked_topic(document, rules, secret)
+    if shown is None or shown is document:
+        return shown
+    masks = [(Span(at, at + 1), ()) for at, line in enumerate(shown.lines) if line.strip() == MASK]
+    return edit(shown, masks) if masks else shown
+
+
 def is_told_alike(entries: Iterable[Entry], rules: Rules) -> bool:
     """Whether the entries of changed files are withheld exactly as it was known before: then no other file changes."""
     for entry in entries:
