@@ -8,12 +8,10 @@ never an endpoint, a key, a prompt or a command.
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +179,8 @@ class Access:
 
 def is_like(value: str, pattern: str) -> bool:
     """Whether a field's value is what a rule says; `*` stands for anything, and case does not count."""
+    from fnmatch import fnmatchcase
+
     return fnmatchcase(value.casefold(), pattern.casefold())
 
 
@@ -326,6 +326,8 @@ def value_of(setting: Setting, value: Any, where: str) -> Value:
 
 def one_line(value: Any) -> str:
     """A list or mapping as one line of JSON; "" for an empty one."""
+    import json  # here, because `write` reads settings and does not need it
+
     return json.dumps(value, ensure_ascii=False, default=str) if value else ""
 
 
@@ -334,6 +336,8 @@ def structure(value: Any, where: str, kind: type, example: str) -> Any:
     if value in ("", None):
         return kind()
     if isinstance(value, str) and value[:1] in "[{":
+        import json
+
         try:
             value = json.loads(value)
         except ValueError:
@@ -399,6 +403,8 @@ def access_in(value: Any, where: str) -> dict[str, Access]:
 
 def together(one: str, other: str) -> str:
     """Two access settings as one that forbids what either forbids."""
+    import json
+
     both = json.loads(one)
     for audience, rules in json.loads(other).items():
         known = both.setdefault(audience, {})

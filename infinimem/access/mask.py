@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 from infinimem.config import Access
 from infinimem.consolidate.commit import extract
+from infinimem.forgetting.erase import event_span
 from infinimem.forgetting.survey import Survey
 from infinimem.forgetting.words import OUR_OWN, Words, tokens_of, words_of
 from infinimem.model import Document, Entry, Span, path_of
@@ -83,6 +84,15 @@ def rules_of(survey: Survey, access: Access) -> Rules:
     kept = [entry for entry in entries if not rules.withholds(entry)]
     shown = {seq: entry for seq, entry in spare.items() if seq not in hidden}
     return Rules(access, frozenset(hidden), words_of(gone, kept), shown)
+
+
+def untelling(document: Document, rules: Rules, secret: str) -> Document | None:
+    """A topic document, its withheld entries gone already, without lines and names that tell of them."""
+    shown = masked_topic(document, rules, secret)
+    if shown is None or shown is document:
+        return shown
+    masks = [(Span(at, at + 1), ()) for at, line in enumerate(shown.lines) if line.strip() == MASK]
+    return edit(shown, masks) if masks else shown
 
 
 def is_told_alike(entries: Iterable[Entry], rules: Rules) -> bool:
@@ -161,8 +171,9 @@ def masked_evidence(document: Document, rules: Rules) -> Document:
     """An evidence file with its entries masked, and with the events that tell more than what became of a seq."""
     shown, _ = masked(document, replace(rules, spare={}))
     told = [
-        (Span(event.line - 1, event.line), (MASK + line_end(shown.lines[event.line - 1]),))
+        (span, tuple(MASK + line_end(line) for line in shown.lines[span.start : span.stop]))
         for event in events(shown.lines)
+        for span in [event_span(shown, event)]
         if event.kind not in PLAIN_EVENTS and rules.words.in_name(" ".join(value for _, value in event.fields))
     ]
     return edit(shown, told) if told else shown

@@ -175,6 +175,12 @@ def names_in(place: Path) -> dict[str, str]:
     return {topic_of(shown): topic_of(path) for path, shown in names.items() if shown}
 
 
+def rules_in(place: Path, access: Access) -> tuple[Rules, str]:
+    """What a view withholds, and the secret by which it renames."""
+    made = known_state(place.with_name(f"{place.name}.json"))
+    return Rules(access, frozenset(made.hidden), made.words), made.secret
+
+
 def known_state(state: Path) -> Made:
     """What the view was made of; nothing where that cannot be told."""
     try:

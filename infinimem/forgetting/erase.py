@@ -21,9 +21,19 @@ from infinimem.plan.desk import (
     without_empty_blocks,
 )
 from infinimem.store.layout import LOG
-from infinimem.text.document import ITEM, body_tokens, edit, entry_lines, events, parse_lines, title_of
+from infinimem.text.document import (
+    ITEM,
+    Event,
+    body_tokens,
+    edit,
+    entry_lines,
+    events,
+    parse_lines,
+    title_of,
+    whole_head,
+)
 from infinimem.text.header import render_scalar
-from infinimem.text.lines import BOM, ending_of, is_blank
+from infinimem.text.lines import BOM, ending_of, is_blank, strip_ending
 from infinimem.text.signature import parse_seqs, parse_signature, render_seqs, render_signature
 
 ID_LISTS = ("former_ids", "merged_from", "split_from")
@@ -156,12 +166,19 @@ def edit_as(document: Document, edits: Sequence[tuple[Span, Sequence[str]]]) -> 
 def without_told(document: Document, words: Words) -> Document:
     """Evidence without events that tell the words, such as an earlier summary; what became of entries stays."""
     told = [
-        event.line - 1
+        event_span(document, event)
         for event in events(document.lines)
         if event.kind not in ("retire", "unflush", "restore", "forget", "flush")
         and words.in_name(" ".join(value for _, value in event.fields))
     ]
-    return edit(document, [(Span(at, at + 1), ()) for at in told]) if told else document
+    return edit(document, [(span, ()) for span in told]) if told else document
+
+
+def event_span(document: Document, event: Event) -> Span:
+    """The lines of an event; a formatter may have wrapped it."""
+    at = event.line - 1
+    rest = document.lines[at].lstrip("-*+ \t").rstrip("\r\n")
+    return Span(at, whole_head(document.lines, at, rest, "\n")[1] + 1)
 
 
 def has_prose(document: Document) -> bool:
@@ -264,13 +281,14 @@ def with_head(document: Document, entry: Entry, signature: Signature) -> tuple[S
     """The edit that gives an entry another signature; its words and its indent stay as they are."""
     at = entry.span.start
     line = document.lines[at]
+    ending = line[len(line.rstrip("\r\n")) :] or ending_of(document.lines)
     lead = BOM if at == 0 and line.startswith(BOM) else ""
     item = ITEM.match(line.removeprefix(BOM))
     assert item is not None
-    rest = line.removeprefix(BOM)[item.end() :]
+    rest, last = whole_head(document.lines, at, strip_ending(line.removeprefix(BOM)[item.end() :], ending), ending)
     parsed = parse_signature(rest)
     assert parsed is not None
-    return Span(at, at + 1), (lead + item[0] + render_signature(signature) + rest[parsed[1] :],)
+    return Span(at, last + 1), (lead + item[0] + render_signature(signature) + rest[parsed[1] :] + ending,)
 
 
 def pointing(

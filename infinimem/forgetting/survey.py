@@ -17,7 +17,7 @@ from infinimem.store.read import File, list_files, read_file, read_log
 from infinimem.text.document import Event, events
 from infinimem.text.signature import parse_seqs, render_seqs
 
-FORGOTTEN = re.compile(rb"^- <event=forget, seq=([0-9+-]+)", re.MULTILINE)
+FORGOTTEN = re.compile(rb"^[-*+][ \t]+\\?<event=forget,\s*seq=([0-9+-]+)", re.MULTILINE)
 QUOTED = 5
 """Words of a sentence from which on another entry that holds it quotes it."""
 

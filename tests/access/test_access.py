@@ -221,11 +221,13 @@ def test_an_export_holds_what_an_export_may(library: Library, tmp_path: Path, fo
     library.write("Maya works at Fjord Labs.")
     flush(library, Create("zorblatt", "Zorblatt"), Extend("zorblatt", "Zorblatt", (1, 2)))
     library.write("Zorblatt again.", meta=PRIVATE)
+    (library.root / "topics" / "guest.md").write_text("# A guest\n\nOn Zorblatt.\n\nOn ferries.\n")
     library.export(form, tmp_path / "out")
     files = [path for path in [tmp_path / "out", *(tmp_path / "out").rglob("*")] if path.is_file()]
     texts = [path.as_posix().lower().removeprefix(str(tmp_path).lower()) + path.read_text().lower() for path in files]
     assert not any("zorblatt" in text for text in texts)
     assert any("fjord labs" in text for text in texts)
+    assert any("on ferries." in text for text in texts)
 
 
 def test_agents_over_mcp_and_the_memory_tool(library: Library) -> None:

@@ -277,3 +277,20 @@ def test_a_dry_run_changes_nothing(library: Library) -> None:
     assert report.texts == ((1, "The code is Zorblatt."),)
     assert report.changed
     assert {path: path.read_bytes() for path in library.root.rglob("*") if path.is_file()} == before
+
+
+def test_signatures_that_a_formatter_wrapped_or_escaped(library: Library) -> None:
+    library.write("Zorblatt has a boat.")
+    library.write("The boat has berth 12, as Ines said.", supersedes=[], meta={"links": "1:about+2"}, source="Ines")
+    flush(library, Create("boat", "Boat"), Extend("boat", "", (1, 2)))
+    for path in (library.root / "topics/boat.md", library.root / "evidence/2026-05.md"):
+        text = path.read_text()
+        text = text.replace("- <seq=2, source=Ines, ", "- \\<seq=2, source=Ines,\n  ")
+        path.write_text(text.replace("- <seq=1, ", "- \\<seq=1,\n  "))
+    report = library.forget([1])
+    assert not report.remains
+    assert holding(library, "zorblatt") == []
+    assert "links=2, " in body(library, "boat")
+    assert [hit.text for hit in library.search("berth", 3)] == ["The boat has berth 12, as Ines said."]
+    with pytest.raises(UnknownSeq, match="was forgotten"):
+        library.recover([1])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infinimem.access.mask import untelling
+from infinimem.access.view import rules_in, view
 from infinimem.errors import BadInput, StorageFailed
 from infinimem.exchange.export.json_lines import export_records, record_line
 from infinimem.exchange.export.place import new_file, refuse_inside
 from infinimem.exchange.export.source import choose, read_source
-from infinimem.model import Filter, Problem
+from infinimem.model import Document, Filter, Problem
 
 if TYPE_CHECKING:
     from infinimem.config import Access
@@ -57,6 +59,8 @@ def export(
         refuse_inside(root, out)
     source = read_source(root)
     chosen = choose(source, filter, access)
+    if access:
+        chosen = replace(chosen, documents=untelling_documents(root, chosen.documents, access))
     if format == "jsonl":
         size = write_lines(out, (record_line(record) for record in export_records(chosen)))
     else:
@@ -73,6 +77,13 @@ def export(
         size,
         source.left_out,
     )
+
+
+def untelling_documents(root: Path, documents: Sequence[Document], access: Access) -> tuple[Document, ...]:
+    """The documents that go out, without prose, guests and names that tell what the access rules keep back."""
+    rules, secret = rules_in(view(root, "export", access), access)
+    told = (untelling(one, rules, secret) if one.path.startswith("topics/") else one for one in documents)
+    return tuple(one for one in told if one is not None)
 
 
 def format_for(out: Path | None) -> str:
