@@ -866,6 +866,8 @@ class Library:
         """
         from infinimem.git.history import read_history
 
+        self.owner_only("history")
+
         def read(topic: str) -> list[Row]:
             return read_history(self.root, lambda: self._finder().standing, topic=topic, seq=seq, most=most)
 
@@ -883,6 +885,8 @@ class Library:
         Told by entry in `.differences`, as a unified diff in `.text`. Raises `BadInput`, `UnknownTopic`.
         """
         from infinimem.git.history import read_diff
+
+        self.owner_only("diff")
 
         def read(topic: str) -> Comparison:
             return read_diff(self.root, lambda: self._finder().standing, since=since, topic=topic)

@@ -11,8 +11,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from infinimem.consolidate.run import Report
@@ -216,21 +214,20 @@ def note_pending(root: Path, paths: Iterable[str]) -> None:
 
 def secret_places(root: Path, changed: Sequence[str], new: Sequence[str]) -> str:
     """What looks like a key or a password among the lines that a commit would add, by file and line."""
-    if find_spec("infinimem.secrets") is None:  # WIRE: a plain import once that module is here
-        return ""
-    secrets = import_module("infinimem.secrets")
+    from infinimem.secrets import MEANT, secrets_of
+
     documents = {path: read_file(root, path).document for path in [*changed, *new] if path.endswith(".md")}
     meant = {
         seq
         for document in documents.values()
         for entry in document.entries
-        if secrets.MEANT in entry.signature.fields
+        if MEANT in entry.signature.fields
         for seq in entry.seqs
     }
     places = []
     for path, document in documents.items():
         lines = set(range(1, len(document.lines) + 1)) if path in new else set(added_lines(root, path))
-        places += [f"{path}:{line} ({kind})" for kind, line in secrets.secrets_of(document, meant) if line in lines]
+        places += [f"{path}:{line} ({kind})" for kind, line in secrets_of(document, meant) if line in lines]
     if not places:
         return ""
     more = f" and {len(places) - 3} more" if len(places) > 3 else ""

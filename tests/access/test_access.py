@@ -156,7 +156,8 @@ def test_rules_add_up_whoever_made_them(library: Library, tmp_path: Path) -> Non
 def test_what_would_tell_more_is_for_the_owner(library: Library) -> None:
     library.write("Zorblatt sings.", meta=PRIVATE)
     reader = seen_by(library)
-    for what in (reader.check, reader.undo, lambda: reader.forget([1]), lambda: reader.recover([1])):
+    told = reader.history, reader.diff
+    for what in (*told, reader.check, reader.undo, lambda: reader.forget([1]), lambda: reader.recover([1])):
         with pytest.raises(BadInput, match="is for the library's owner"):
             what()
     report = reader.flush(planner="lexical")

@@ -205,7 +205,8 @@ def test_in_the_middle_of_something_nothing_is_committed(memory: Library, state:
     if state == "detached":
         assert "no branch is checked out" in flush_again(memory).stderr
     else:
-        assert f"git is in the middle of a {state}" in flush_again(memory, code=3).stderr
+        code = 3 if state == "rebase" else 5  # a merge that does not touch memory is no reason not to flush
+        assert f"git is in the middle of a {state}" in flush_again(memory, code=code).stderr
         refused = commit_paths(root, ["CURRENT.md"], "memory: not now")
         assert f"git is in the middle of a {state}" in refused.why_not
     assert (git(root, "rev-parse", "--all"), git(root, "ls-files", "-s")) == before
@@ -320,7 +321,6 @@ def test_words_that_no_command_line_takes_are_no_trouble(memory: Library) -> Non
 
 
 def test_a_secret_stops_a_commit_until_it_is_meant(memory: Library) -> None:
-    pytest.importorskip("infinimem.secrets")
     memory.write("The token is ghp_" + "a1B2" * 9)
     first = memory.flush(merge=False, split=False)
     assert not first.commit
