@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.evolve.interpretation import Version
     from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Review
     from infinimem.evolve.timeline import Held
@@ -834,6 +835,13 @@ class Library:
         place = self.place()
         name = topic if is_evidence(place, topic) else self._require(topic)
         return read_page(place, name, first, last, heading)
+
+    def summaries(self, topic: str) -> list[Version]:
+        """The versions of a topic's summary that the library remembers without git, oldest first."""
+        from infinimem.evolve.interpretation import summary_versions
+        from infinimem.store.read import read_file
+
+        return summary_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
 
     def trace(self, seq: int) -> Trace:
         """Where a seq stands, its words in evidence, what it replaced and what replaced it."""
