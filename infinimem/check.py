@@ -15,8 +15,8 @@ from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadab
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of
-from infinimem.plan.desk import aux_list, set_aux, set_header, topic_ties
-from infinimem.plan.rules import MOST_LINKS, RELATIONS
+from infinimem.plan.desk import aux_list, is_pinned, set_aux, set_header, topic_ties
+from infinimem.plan.rules import MOST_LINKS, RELATIONS, beyond_entries
 from infinimem.secrets import MEANT, secrets_of
 from infinimem.store import transaction
 from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, write_log
@@ -190,6 +190,7 @@ def examine(root: Path, note: int, now: datetime) -> Survey:
         check_links,
         check_evidence,
         check_headers,
+        check_summaries,
         check_log,
         check_secrets,
     ):
@@ -621,6 +622,22 @@ def check_headers(survey: Survey) -> None:
                 survey.fixed[path] = counted
         except Unreadable as error:
             survey.findings.append(Finding(Problem(path, 1, str(error), blocking=False, code="front-matter")))
+
+
+def check_summaries(survey: Survey) -> None:
+    """Summaries that say a number, date or name that no entry says: written by hand, or the entry has changed since."""
+    for path in survey.topics:
+        document = survey.document(path)
+        summary = document.header.fields.get("summary")
+        if not writable(document) or not document.entries or not isinstance(summary, str):
+            continue
+        beyond = beyond_entries(summary, document)
+        if beyond:
+            remedy = "correct it, or take it away: the next flush of the topic writes a new one"
+            if is_pinned(document):
+                remedy = "correct it: it is pinned (aux.pinned), so no flush does"
+            beyond = beyond.replace("says what no source says", "the summary says what no entry says")
+            survey.say(path, 1, f"{beyond}; {remedy}", "summary", fixable=False)
 
 
 def check_log(survey: Survey) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
+    from infinimem.evolve.interpretation import Version
     from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Review
     from infinimem.evolve.timeline import Held
@@ -537,6 +538,7 @@ class Library:
         from infinimem.model import Divide
         from infinimem.plan.lexical import pieces_of
 
+        self.owner_only("split")
         settled = () if dry_run else self.finish_merges()
         here = self.trace(seq).here
         pieces = tuple(texts) or tuple(pieces_of(here.text if here is not None else ""))
@@ -554,6 +556,7 @@ class Library:
         from infinimem.consolidate.flush import run_steps
         from infinimem.evolve.redundant import joining
 
+        self.owner_only("merge")
         seqs = list(dict.fromkeys(seqs))
         require(len(seqs) > 1, "it takes two entries to make one")
         traces = [self.trace(seq) for seq in seqs]
@@ -654,6 +657,7 @@ class Library:
         """Carry out proposals, by their numbers in `review`: the rules hold, the gate does not. Can be undone."""
         from infinimem.evolve.review import take
 
+        self.owner_only("review")
         settled = () if dry_run else self.finish_merges()
         report = take(self.root, self._finder, self.settings, self.clock(), numbers, dry_run=dry_run)
         return self._committed(replace(report, settled=settled), dry_run=dry_run)
@@ -662,6 +666,7 @@ class Library:
         """Forget proposals, by their numbers in `review`; gives how many."""
         from infinimem.evolve.review import drop
 
+        self.owner_only("review")
         return drop(self.root, numbers)
 
     def feedback(self, verdict: str) -> tuple[int, ...]:
@@ -671,13 +676,17 @@ class Library:
         """
         from infinimem.evolve.recall import note_verdict
 
+        self.owner_only("feedback")
         return note_verdict(self.root, verdict, self.clock())
 
     def reconsolidate(self, *, dry_run: bool = False) -> Learned:
         """Link entries that answered different questions together, unlink those that no longer do; can be undone."""
         from infinimem.evolve.reconsolidate import reconsolidate
 
-        return reconsolidate(self.root, self._finder, self.index(), self.settings, self.clock(), dry_run=dry_run)
+        self.owner_only("reconsolidate")
+        settled = () if dry_run else self.finish_merges()
+        learned = reconsolidate(self.root, self._finder, self.index(), self.settings, self.clock(), dry_run=dry_run)
+        return replace(learned, report=self._committed(replace(learned.report, settled=settled), dry_run=dry_run))
 
     def timeline(self, about: str | int, k: int = 10) -> list[Held]:
         """When statements held, in order of time: those of a topic, a seq's whole story, or what a query finds.
@@ -840,6 +849,14 @@ class Library:
         place = self.place()
         name = topic if is_evidence(place, topic) else self._require(topic)
         return read_page(place, name, first, last, heading)
+
+    def summaries(self, topic: str) -> list[Version]:
+        """The versions of a topic's summary that the library remembers without git, oldest first."""
+        from infinimem.evolve.interpretation import summary_versions
+        from infinimem.store.read import read_file
+
+        self.owner_only("the history of summaries")
+        return summary_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
 
     def trace(self, seq: int) -> Trace:
         """Where a seq stands, its words in evidence, what it replaced and what replaced it."""

@@ -70,6 +70,15 @@ class Recoverability:
 
 
 @dataclass(frozen=True, slots=True)
+class Summaries:
+    """Of `topics` with a summary, how many keep to what stands in them; and the mean drift of those with a history."""
+
+    topics: int = 0
+    faithful: int = 0
+    drift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """A library in figures. Entries are counted by seq, so a joined line is several; tokens are estimates.
 
@@ -95,6 +104,7 @@ class Stats:
     disk: Mapping[str, int]
     audits: tuple[Audit, ...] = ()
     recoverability: Recoverability = Recoverability()
+    summaries: Summaries = Summaries()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,29 @@ def stats(root: Path, index: Index) -> Stats:
         disk(root, index),
         tuple(audits(tally)),
         recoverability(gone, seen, tally),
+        summaries(root, own),
     )
+
+
+def summaries(root: Path, rows: Sequence[CatalogRow]) -> Summaries:
+    """Whether summaries say only what stands below them, and how far they are from their first versions."""
+    from infinimem.evolve.interpretation import keeps_to, versions_of
+    from infinimem.store.summaries import read_summaries
+
+    noted: dict[str, list[dict[str, Any]]] = {}
+    for row in read_summaries(root):
+        if isinstance(row.get("summary"), str):
+            noted.setdefault(str(row.get("topic")), []).append(row)
+    said = [row for row in rows if row.summary and row.entries]
+    faithful = sum(keeps_to(row.summary, body_of(read_if_there(root / row.path))) for row in said)
+    drifts = [versions_of(noted[row.topic], row.summary)[-1].drift for row in said if row.topic in noted]
+    return Summaries(len(said), faithful, sum(drifts) / len(drifts) if drifts else 0.0)
+
+
+def body_of(content: bytes) -> str:
+    """A document without its front matter."""
+    _, ended, body = content.partition(b"\n---")
+    return (body if ended else content).decode("utf-8", "replace")
 
 
 def recoverability(gone: Mapping[int, tuple[str, str]], visible: Collection[int], tally: Tally) -> Recoverability:

@@ -496,6 +496,11 @@ def figures_schema() -> Schema:
             share=share("of them: evidence has words and reason, and a chain leads to them"),
             deepest=number("replacements from what is visible"),
         ),
+        summaries=record(
+            topics=number("with a summary"),
+            faithful=number("of them: every number and name stands below"),
+            drift=share("mean share of words that the first and the present version do not share"),
+        ),
         audits=rows(audit, "what people said of edits: see infinimem review"),
     )
 

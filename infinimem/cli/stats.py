@@ -65,6 +65,7 @@ def stats_values(now: Stats, top: int) -> dict[str, Any]:
         "smallest": [topic_values(row) for row in smallest(now, top)],
         "bytes": dict(now.disk),
         "recoverability": asdict(now.recoverability),
+        "summaries": asdict(now.summaries),
         "audits": [asdict(one) for one in now.audits],
     }
 
@@ -110,6 +111,10 @@ def print_stats(now: Stats, top: int) -> None:
     if reached.retired:
         chain = f", by at most {count(reached.deepest, 'replacement')}" if reached.deepest > 1 else ""
         lines.append(("reached", f"{100 * reached.share:.4g} % of what was retired{chain}"))
+    told = now.summaries
+    if told.topics:
+        drifted = f", {100 * told.drift:.0f} % of their words are not those of the first version" if told.drift else ""
+        lines.append(("summaries", f"{told.faithful:,} of {told.topics:,} keep to what stands below them{drifted}"))
     judged = ", ".join(audit_words(one) for one in now.audits if one.valid or one.harmful)
     if judged:
         lines.append(("review", judged))

@@ -19,6 +19,7 @@ from infinimem.store.evidence import Record, append_to_evidence, event_line, evi
 from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, LOG, merges_by_entry
 from infinimem.store.read import read_file, read_log
+from infinimem.store.summaries import note_summaries
 from infinimem.text.document import edit, entry_lines, render, title_of
 from infinimem.text.signature import render_seqs
 
@@ -220,8 +221,18 @@ def put_on_disk(run: Run, finished: Finished) -> list[str]:
             "void": void_lines(run, finished, following - 1),
         }
         kept = transaction.commit(run.root, changes, appends, about, undoable=True)
+        note_summaries(run.root, changed_summaries(run, finished), run.now, "flush")
         note_state(run.root, note, following)
         return kept
+
+
+def changed_summaries(run: Run, finished: Finished) -> dict[str, tuple[str, str]]:
+    """The summaries that a run changed, by topic: before and after."""
+    pairs = {
+        topic: (said(run.originals[topic]) if topic in run.originals else "", said(document))
+        for topic, document in finished.documents.items()
+    }
+    return {topic: pair for topic, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def void_lines(run: Run, finished: Finished, high: int) -> list[str]:

@@ -162,7 +162,8 @@ def copies_of(survey: Survey, seqs: Collection[int]) -> list[Copy]:
         why = "the same words" if text in whole else ""
         if not why and any(quote in f" {text} " for quote in quotes):
             why = "quotes it"
-        if not why and not seqs_from(entry.signature.get("links")).isdisjoint(seqs):
+        origins = {*seqs_from(entry.signature.get("links")), *parse_seqs(entry.signature.get("split_from"))}
+        if not why and not origins.isdisjoint(seqs):
             why = "taken from it"
         if why:
             found[entry.seq] = Copy(entry.seq, path, entry.span.start + 1, why)

@@ -303,11 +303,15 @@ def bad_summary(step: Summarise, desk: Desk) -> str:
         return problem
     if "\n" in step.text:
         return "a summary is one line of text"
-    document = desk.documents[step.topic]
+    return beyond_entries(step.text, desk.documents[step.topic])
+
+
+def beyond_entries(summary: str, document: Document) -> str:
+    """What a summary says that no entry, field or heading of its document says; "" for nothing."""
     sources = [entry.text for entry in document.entries]
     sources += [value for entry in document.entries for _, value in entry.signature.fields]
     sources += [name for block in document.blocks for name in block.headings]
-    return ungrounded(step.text, sources, exact=False)
+    return ungrounded(summary, sources, exact=False)
 
 
 def bad_link(step: Link, desk: Desk) -> str:

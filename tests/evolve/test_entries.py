@@ -199,3 +199,9 @@ def test_every_retired_entry_is_reached_after_many_rounds(number: int, tmp_path:
     assert library.check() == [] or {finding.problem.code for finding in library.check()} <= {"unsettled"}
     buffer, topics, retired, _ = places(library.root)
     assert recoverability.retired == len(retired - set(buffer) - set(topics))
+
+
+def test_forgetting_what_was_divided_names_its_pieces(library: Library) -> None:
+    library.divide(1, ("Maya works at Nordlys", "Ines keeps the key 4711.", "The office opens at nine."))
+    report = library.forget([1], dry_run=True)
+    assert [(copy.seq, copy.why) for copy in report.copies] == [(seq, "taken from it") for seq in (4, 5, 6)]

@@ -1,0 +1,63 @@
+"""How a topic's summary came to say what it says: its versions, whether it keeps to the entries, how far it drifted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infinimem.model import Document
+from infinimem.plan.desk import aux_list
+from infinimem.plan.rules import NAME, NUMBER
+from infinimem.store.summaries import read_summaries
+from infinimem.text.words import analyse
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A summary as it was from `at` on ("" = since when is not known), what made it, and its drift from the first."""
+
+    at: str
+    text: str
+    op: str
+    drift: float = 0.0
+
+
+def summary_versions(root: Path, document: Document) -> list[Version]:
+    """The versions of a topic's summary that the library itself remembers, oldest first; the last is what it says now.
+
+    A person's own change shows as `hand`, without a date. The topic's former ids count, those merged into it do not.
+    """
+    names = {document.id, *aux_list(document, "former_ids")}
+    rows = [row for row in read_summaries(root) if row.get("topic") in names and isinstance(row.get("summary"), str)]
+    return versions_of(rows, summary_of(document))
+
+
+def versions_of(rows: Sequence[Mapping[str, Any]], now: str) -> list[Version]:
+    """The versions that some rows tell of, the one of now at the end."""
+    told = [(str(row.get("at", "")), str(row["summary"]), str(row.get("op", ""))) for row in rows]
+    if now and (not told or told[-1][1] != now):
+        told.append(("", now, "hand" if told else "found"))
+    kept = [one for at, one in enumerate(told) if one[1] and (not at or one[1] != told[at - 1][1])]
+    return [Version(at, text, op, drift(kept[0][1], text)) for at, text, op in kept]
+
+
+def summary_of(document: Document) -> str:
+    """What a document's summary says."""
+    value = document.header.fields.get("summary")
+    return value if isinstance(value, str) else ""
+
+
+def drift(first: str, now: str) -> float:
+    """How far a summary is from its first version: the share of their words that they do not have in common."""
+    here, there = set(analyse(first)), set(analyse(now))
+    return 1 - len(here & there) / len(here | there) if here | there else 0.0
+
+
+def keeps_to(summary: str, body: str) -> bool:
+    """Whether every number and name of a summary occurs in a body of text: the same in short, for many documents."""
+    words = body.casefold()
+    facts = [number.strip(".,:/-") for number in NUMBER.findall(summary)]
+    facts += [name.casefold().removesuffix("'s").removesuffix("’s") for name in NAME.findall(summary) if len(name) > 1]
+    return all(fact in words for fact in facts)

@@ -1,0 +1,103 @@
+"""Summaries: their versions without git, whether they keep to the entries, how far they drift."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from infinimem import Library
+from infinimem.cli import main
+from infinimem.evolve.interpretation import drift
+from infinimem.model import Create, Extend, Summarise
+from infinimem.plan.paper import Plan
+from infinimem.store.summaries import SUMMARIES
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    now = [datetime(2026, 5, 1, 9, tzinfo=UTC)]
+
+    def clock() -> datetime:
+        now[0] += timedelta(hours=1)
+        return now[0]
+
+    library = Library.open(tmp_path / "memory", create=True, clock=clock)
+    library.write("Maya works at Fjord Labs in Bergen.")
+    library.flush(
+        plan=Plan((Create("work", "Work"), Extend("work", "", (1,)), Summarise("work", "Maya at Fjord Labs.")))
+    )
+    return library
+
+
+def page(library: Library) -> Path:
+    return library.root / "topics" / "work.md"
+
+
+def codes(library: Library) -> list[str]:
+    return [finding.problem.code for finding in library.check()]
+
+
+def test_a_summary_has_its_versions_and_its_drift_from_the_first(library: Library) -> None:
+    library.write("Maya left Fjord Labs for Nordlys.", supersedes=[1])
+    library.flush(plan=Plan((Extend("work", "", (2,)), Summarise("work", "Maya left Fjord Labs."))))
+    page(library).write_text(page(library).read_text().replace("Maya left Fjord Labs.", "Maya is at Nordlys.", 1))
+    first, second, third = library.summaries("work")
+    assert [(one.text, one.op) for one in (first, second, third)] == [
+        ("Maya at Fjord Labs.", "flush"), ("Maya left Fjord Labs.", "flush"), ("Maya is at Nordlys.", "hand"),
+    ]  # fmt: skip
+    assert first.at < second.at
+    assert (first.drift, third.at) == (0.0, "")
+    assert 0 < second.drift < third.drift < 1
+
+
+def test_an_undo_is_a_version_too_and_a_renamed_topic_keeps_its_history(library: Library) -> None:
+    library.write("Ines works there, too.")
+    library.flush(plan=Plan((Extend("work", "", (2,)), Summarise("work", "Maya and Ines."))))
+    library.undo()
+    assert [one.text for one in library.summaries("work")] == [
+        "Maya at Fjord Labs.", "Maya and Ines.", "Maya at Fjord Labs.",
+    ]  # fmt: skip
+    page(library).rename(library.root / "topics" / "job.md")
+    library.check(fix=True)
+    assert len(library.summaries("job")) == 3
+
+
+def test_without_its_log_a_summary_is_its_own_first_version(library: Library) -> None:
+    (library.root / SUMMARIES).unlink()
+    assert [(one.text, one.op, one.drift) for one in library.summaries("work")] == [
+        ("Maya at Fjord Labs.", "found", 0.0)
+    ]
+    (library.root / SUMMARIES).write_bytes(b'{"topic": "work"}\n\xff\n[1]\n{"topic": "work", "summary": 7}\n')
+    assert len(library.summaries("work")) == 1
+
+
+@pytest.mark.parametrize("summary", ["Maya at Vestnett.", "Maya, since 2019.", "Maya does not work."])
+def test_a_summary_that_says_more_than_the_entries_is_named(library: Library, summary: str) -> None:
+    assert codes(library) == []
+    page(library).write_text(re.sub("summary: .*", f"summary: '{summary}'", page(library).read_text()))
+    [finding] = library.check()
+    assert finding.problem.code == "summary"
+    assert "the next flush of the topic writes a new one" in finding.problem.message
+    page(library).write_text(page(library).read_text().replace("aux: {}", "aux: {pinned: true}"))
+    assert "it is pinned" in library.check()[0].problem.message
+
+
+def test_an_entry_that_was_changed_by_hand_leaves_its_summary_behind(library: Library) -> None:
+    page(library).write_text(page(library).read_text().replace("works at Fjord Labs", "works at Nordlys"))
+    assert set(codes(library)) == {"count", "edited", "summary"}
+
+
+def test_stats_say_how_many_summaries_keep_to_their_topics(
+    library: Library, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = library.stats().summaries
+    assert (told.topics, told.faithful, told.drift) == (1, 1, 0.0)
+    page(library).write_text(re.sub("summary: .*", "summary: Maya at Vestnett.", page(library).read_text()))
+    told = library.stats().summaries
+    assert (told.topics, told.faithful) == (1, 0)
+    assert told.drift == drift("Maya at Fjord Labs.", "Maya at Vestnett.") > 0
+    assert main(["-L", str(library.root), "stats"]) == 0
+    assert "summaries 0 of 1 keep to what stands below them" in capsys.readouterr().out
