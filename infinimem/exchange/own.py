@@ -41,7 +41,7 @@ def preview(root: Path, path: Path, now: datetime) -> Loaded:
     stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     if (root / STATE).is_dir():
         with hold(root) as note:
-            if not is_empty(root, note):
+            if not is_empty(root):
                 files = {one: read_bytes(root / one) or b"" for one in (*list_files(root), LOG)}
                 merge = plan_merge(package, files, next_seq(root, note), stamp)
                 return Loaded(str(root), False, merge.seqs, merge.topics, merge.known, merge.retired, merge.notes)
