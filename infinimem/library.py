@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
 from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
 from infinimem.store.buffer import Appended, Draft, append
-from infinimem.store.layout import SETTINGS, create_library, hide_state, is_library
+from infinimem.store.layout import EVIDENCE, create_library, hide_state, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
 if TYPE_CHECKING:
@@ -936,7 +936,7 @@ class Library:
 
         self.owner_only("check")
         settled = self.finish_merges() if fix else ()
-        done = [Finding(Problem(SETTINGS, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
+        done = [Finding(Problem(EVIDENCE, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
         findings = [*done, *check(self.root, self.clock(), fix=fix)]
         repairs = [(one.problem.path, one.problem.message) for one in findings if one.fixed]
         if not repairs or not self.settings.truth("git.commit"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
 
+from infinimem.consolidate.commit import extract
 from infinimem.errors import NeedsAttention, Unreadable
 from infinimem.git.driver import merge_three
 from infinimem.git.renumber import renumber_line, with_new_seqs
@@ -27,8 +28,19 @@ from infinimem.git.sides import (
     read_side,
     unsettled,
 )
-from infinimem.model import CURRENT, Change, Document, Entry, Signature, Span, path_of
-from infinimem.plan.desk import REDIRECTED, aux_value, insert_entries, redirect, set_header, without_empty_blocks
+from infinimem.model import CURRENT, Change, Document, Entry, Signature, Span, Summarise, path_of
+from infinimem.plan.desk import (
+    REDIRECTED,
+    aux_value,
+    insert_entries,
+    is_pinned,
+    redirect,
+    set_header,
+    set_headers,
+    without_empty_blocks,
+)
+from infinimem.plan.desk import Desk as PlanDesk
+from infinimem.plan.rules import bad_summary
 from infinimem.store import transaction
 from infinimem.store.buffer import evidence_files, hold, next_seq, note_state
 from infinimem.store.evidence import Record, append_to_evidence, event_line, retirement
@@ -37,7 +49,7 @@ from infinimem.store.layout import BUFFER, EVIDENCE, FLUSH_LOCK, LOG, TOPICS
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, list_files, read_file, read_log
 from infinimem.text.document import body_tokens, edit, entry_lines, events, parse, render
-from infinimem.text.header import key_span, render_flow
+from infinimem.text.header import key_span, render_flow, render_scalar
 from infinimem.text.lines import ending_of, join_lines
 from infinimem.text.merge import bare_lines, pieces_of
 from infinimem.text.signature import render_seqs
@@ -661,12 +673,18 @@ def commit(desk: Desk, note: int, merge: Merge, following: int) -> None:
 
 
 def recounted(document: Document) -> Document:
-    """A topic document with its token count right."""
-    tokens = body_tokens(document)
-    fields = document.header.fields
-    if document.is_guest or document.blocking or fields.get("token_count", tokens) == tokens:
+    """A topic document with its token count right, and with a summary that says nothing that no entry says any more."""
+    if document.is_guest or document.blocking or not document.header.fields:
         return document
+    fields = document.header.fields
+    keys = {}
+    tokens = body_tokens(document)
+    if fields.get("token_count", tokens) != tokens:
+        keys["token_count"] = str(tokens)
+    said = Summarise(document.id, str(fields.get("summary") or ""))
+    if said.text and not is_pinned(document) and bad_summary(said, PlanDesk({}, {document.id: document})):
+        keys["summary"] = render_scalar(extract(document))
     try:
-        return set_header(document, "token_count", str(tokens))
+        return set_headers(document, keys)
     except Unreadable:
         return document
