@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -241,10 +241,23 @@ def write(library: Library, arguments: Mapping[str, Any], filter: Filter) -> Res
         unknown = sorted(seq for seq in old if seq >= done.seqs[0])
         if unknown:
             notes.append(f"there is no #{render_seqs(unknown)} that it could replace")
+        notes += slips(entries, done.seqs)
     if is_full(library):
         notes.append("CURRENT is full: call consolidate")
     text = "; ".join(notes)
     return Result(text, {"note": text, "seqs": list(done.seqs)})
+
+
+def slips(entries: Sequence[Mapping[str, Any]], seqs: Sequence[int]) -> list[str]:
+    """What was stored and looks like a key or a password, by number: its words are not repeated."""
+    from infinimem.secrets import secrets_in
+
+    found = {seq: secrets_in(str(entry["text"])) for seq, entry in zip(seqs, entries, strict=True)}
+    return [
+        f"#{seq} looks like it holds a secret ({', '.join(dict.fromkeys(kind for kind, _ in kinds))}): tell the user"
+        for seq, kinds in found.items()
+        if kinds
+    ]
 
 
 def entries_in(arguments: Mapping[str, Any]) -> list[Any]:

@@ -259,6 +259,12 @@ def test_a_repeated_key_stores_nothing_and_a_future_seq_is_named(tmp_path: Path)
     assert told.text == "written as #2; there is no #99 that it could replace"
 
 
+def test_a_secret_that_slipped_in_is_said_without_its_words(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    told = run(library, "write", {"entries": ["It rains.", "The PIN is 4711."]})
+    assert told.text == "written as #1-2; #2 looks like it holds a secret (PIN): tell the user"
+
+
 # A session
 
 
