@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime
 from pathlib import Path
 
-from infinimem.ask import Answer
+from infinimem.ask import Answer, Evidence
 from infinimem.errors import BadInput, NotFound
 from infinimem.store.files import digest_of
 from infinimem.store.usage import note_recall, read_recalls
@@ -26,10 +26,20 @@ def note_ask(root: Path, question: str, answer: Answer, language: str, now: date
             "at": now.isoformat(timespec="milliseconds"),
             "id": secrets.token_hex(6),
             "asked": asked(question, language),
-            "shown": [seq for piece in answer.evidence for seq in piece.seqs[:1]],
-            "cited": [seq for piece in answer.evidence if piece.place in cited for seq in piece.seqs[:1]],
+            "shown": [seen(piece) for piece in answer.evidence if piece.seqs],
+            "cited": [seen(piece) for piece in answer.evidence if piece.seqs and piece.place in cited],
         },
     )
+
+
+def seen(piece: Evidence) -> list[int | str]:
+    """An entry as the log names it: its first seq, and a mark of its words."""
+    return [piece.seqs[0], mark_of(piece.text)]
+
+
+def mark_of(text: str) -> str:
+    """A mark by which words are told from others: too short to find out from it what they are."""
+    return digest_of(" ".join(text.split()).encode("utf-8", "surrogatepass"))[:6]
 
 
 def asked(question: str, language: str) -> str:
@@ -47,4 +57,5 @@ def note_verdict(root: Path, verdict: str, now: datetime) -> tuple[int, ...]:
         raise NotFound("nothing was asked here yet (or ask.notes is `no`); ask first, then say whether it was good")
     note_recall(root, {"at": now.isoformat(timespec="milliseconds"), "of": last["id"], "verdict": verdict})
     shown = last.get("shown")
-    return tuple(seq for seq in shown if isinstance(seq, int)) if isinstance(shown, list) else ()
+    rows = shown if isinstance(shown, list) else []
+    return tuple(one[0] for one in rows if isinstance(one, list) and one and isinstance(one[0], int))

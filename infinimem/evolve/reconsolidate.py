@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from infinimem.config import Settings
 from infinimem.consolidate.flush import run_steps
 from infinimem.consolidate.run import Finder, Report, Run
+from infinimem.evolve.recall import mark_of
 from infinimem.model import CURRENT, Link, Step, Tie, Unit
 from infinimem.plan.rules import MOST_LINKS
 from infinimem.store.usage import read_recalls
@@ -35,7 +36,11 @@ MOST_CITED = 16
 """Entries of one answer that are paired."""
 LONGEST_CHAIN = 50
 
-Pair = tuple[int, int]
+Seen = tuple[int, str]
+"""A seq, and the mark of the words that it had: a git merge may give the seq to another entry."""
+Pair = tuple[Seen, Seen]
+Lines = tuple[int, int]
+"""Two lines of topics, each by its first seq."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +94,8 @@ def learn(rows: Iterable[Mapping[str, Any]], index: Index, settings: Settings, n
     """The links to add and to take away, in an order that depends on the library alone."""
     least, needed = settings.number("links.least"), settings.count("links.questions")
     weights = weigh(questions_in(rows), now, needed, settings.number("links.half_life"))
-    lines = standing_lines(index, {seq for pair in weights for seq in pair})
-    wanted: dict[Pair, Weight] = {}
+    lines = standing_lines(index, {seen for pair in weights for seen in pair})
+    wanted: dict[Lines, Weight] = {}
     for (one, other), weight in sorted(weights.items()):
         here, there = lines.get(one), lines.get(other)
         if here is None or there is None or here.seqs == there.seqs or here.get("ns") != there.get("ns"):
@@ -131,22 +136,28 @@ def pairs_of(several: Sequence[Mapping[str, Any]], verdict: str) -> dict[Pair, f
     """What a question adds to pairs, over all the times that it was asked: the most that one of them did."""
     pairs: dict[Pair, float] = {}
     for row in several:
-        cited, shown = seqs_in(row.get("cited")), seqs_in(row.get("shown"))
+        cited, shown = seen_in(row.get("cited")), seen_in(row.get("shown"))
         if verdict == "bad":
-            seqs, value = cited or shown[:FIRST], DISLIKED
+            seen, value = cited or shown[:FIRST], DISLIKED
         elif cited:
-            seqs, value = cited, CITED
+            seen, value = cited, CITED
         else:
-            seqs, value = (shown[:FIRST] if verdict else []), LIKED
-        for pair in itertools.combinations(sorted(seqs[:MOST_CITED]), 2):
+            seen, value = (shown[:FIRST] if verdict else []), LIKED
+        for pair in itertools.combinations(sorted(seen[:MOST_CITED]), 2):
             pairs[pair] = max(pairs.get(pair, value), value)
     return pairs
 
 
-def seqs_in(value: Any) -> list[int]:
-    """The seqs in a row, each once."""
-    several = value if isinstance(value, list) else []
-    return list(dict.fromkeys(seq for seq in several if isinstance(seq, int) and not isinstance(seq, bool) and seq > 0))
+def seen_in(value: Any) -> list[Seen]:
+    """The entries in a row, each once."""
+    found: dict[Seen, None] = {}
+    for one in value if isinstance(value, list) else []:
+        match one:
+            case int(seq) | [int(seq)] if not isinstance(seq, bool) and seq > 0:
+                found[seq, ""] = None
+            case [int(seq), str(mark)] if not isinstance(seq, bool) and seq > 0:
+                found[seq, mark] = None
+    return list(found)
 
 
 def moment(text: str) -> datetime | None:
@@ -179,16 +190,18 @@ def weigh(asked: Iterable[Asked], now: datetime, needed: int, half_life: float) 
     }
 
 
-def standing_lines(index: Index, seqs: Iterable[int]) -> dict[int, Unit]:
-    """The line of a topic in which each seq, or what took its place, stands now."""
-    found: dict[int, Unit] = {}
-    for seq in seqs:
-        at, seen = seq, set[int]()
-        while at not in seen and len(seen) < LONGEST_CHAIN:
-            seen.add(at)
+def standing_lines(index: Index, entries: Iterable[Seen]) -> dict[Seen, Unit]:
+    """The line of a topic in which each entry, or what took its place, stands now; none for a seq with other words."""
+    found: dict[Seen, Unit] = {}
+    for entry in entries:
+        at, passed = entry[0], set[int]()
+        if entry[1] and entry[1] not in {mark_of(unit.text) for unit in (*index.standing(at), *index.evidence(at))}:
+            continue
+        while at not in passed and len(passed) < LONGEST_CHAIN:
+            passed.add(at)
             here = [unit for unit in index.standing(at) if is_ours(unit)]
             if here:
-                found[seq] = here[0]
+                found[entry] = here[0]
                 break
             gone = [unit for unit in index.retired((at,)) if parse_seqs(unit.get("retired_by"))]
             if not gone:
@@ -202,7 +215,7 @@ def is_ours(unit: Unit) -> bool:
     return bool(unit.seqs) and unit.topic != CURRENT and unit.path.startswith("topics/")
 
 
-def lessons_for(unit: Unit, wanted: Mapping[Pair, Weight]) -> list[Lesson]:
+def lessons_for(unit: Unit, wanted: Mapping[Lines, Weight]) -> list[Lesson]:
     """What one line has to learn and to unlearn, so that it has no more links than allowed, the strongest first."""
     ties = parse_links(unit.get("links"))
     learned = [tie for tie in ties if tie.relation == LEARNED and tie.seqs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from infinimem.model import Signature
@@ -14,11 +13,11 @@ from infinimem.text.signature import (
     render_fields,
     render_seqs,
     render_signature,
+    renumber_links,
 )
 
 REFERENCES = ("seq", "by", "supersedes", "split_from")
 """Fields of entries and events whose values are seqs, in the grammar of `seq`."""
-LINK = re.compile(r"([0-9]{1,18}(?:-[0-9]{1,18})?)(?=[:+]|$)")
 EVENT = "- <event="
 
 Numbers = Mapping[int, int]
@@ -34,11 +33,7 @@ def with_new_seqs(text: str, numbers: Numbers) -> str:
 
 def with_new_links(text: str, numbers: Numbers) -> str:
     """`31:contradicts+maya-home` with some of its seqs changed; topics and relations stay."""
-    pieces = []
-    for piece in text.split("+"):
-        found = LINK.match(piece)
-        pieces.append(with_new_seqs(found[1], numbers) + piece[found.end() :] if found else piece)
-    return "+".join(pieces)
+    return renumber_links(text, numbers)
 
 
 def with_new_field(key: str, value: str, numbers: Numbers) -> str:

@@ -18,7 +18,7 @@ from infinimem import Library
 from infinimem.ask import Answer, Evidence
 from infinimem.cli import main
 from infinimem.errors import NotFound
-from infinimem.evolve.recall import asked, note_ask
+from infinimem.evolve.recall import asked, mark_of, note_ask
 from infinimem.evolve.reconsolidate import learn, questions_in, weigh
 from infinimem.model import Create, Extend, Span
 from infinimem.plan.paper import Plan
@@ -53,7 +53,7 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return library
 
 
-def row(question: int, cited: list[int], *, days: float = 0, id: str = "", shown: list[int] | None = None) -> Any:
+def row(question: int, cited: list[Any], *, days: float = 0, id: str = "", shown: list[Any] | None = None) -> Any:
     at = (NOW - timedelta(days=days)).isoformat()
     return {
         "at": at,
@@ -216,6 +216,14 @@ def test_a_link_follows_what_took_an_entrys_place(library: Library) -> None:
     assert links(library) == {1: [13], 13: [1]}
 
 
+def test_a_seq_that_has_other_words_now_is_another_entry(library: Library) -> None:
+    marks = [[seq, mark_of(f"The barrel number {seq} holds herring.")] for seq in (1, 8)]
+    put(library, [row(number, marks) for number in range(3)])
+    assert [one.step.source for one in library.reconsolidate(dry_run=True).lessons] == ["1", "8"]
+    put(library, [row(number, [marks[0], [8, mark_of("What stood there before a merge.")]]) for number in range(3)])
+    assert not library.reconsolidate(dry_run=True).lessons
+
+
 def test_entries_of_different_ns_and_those_in_current_are_not_linked(library: Library) -> None:
     library.write("The barrel number 13 holds cod.", meta={"ns": "home"})
     library.flush()
@@ -238,7 +246,7 @@ def test_an_ask_is_noted_without_a_word_of_it(library: Library) -> None:
     assert "herring" not in content
     assert asked("Which barrel holds herring?", "english") == asked("herring: what barrels hold it", "english")
     note_ask(library.root, "Which barrel?", answer_of(4, 2), "english", NOW)
-    assert read_recalls(library.root)[-1]["cited"] == [4, 2]
+    assert [seq for seq, _ in read_recalls(library.root)[-1]["cited"]] == [4, 2]
     library.ask("Who plays the xylophone?")
     assert len(read_recalls(library.root)) == 2
 
