@@ -223,7 +223,9 @@ class Session:
         now = time.monotonic()
         if self.moving:
             return AGAIN
-        times = [now + HEARTBEAT, self.retry_at]
+        if self.retry_at < math.inf:  # whatever else has come due may be what fails
+            return max(0.0, self.retry_at - now)
+        times = [now + HEARTBEAT]
         times += [max(self.due_at, self.not_before)] if self.flushing.process is None else []
         times += [since + GONE_AFTER for since in self.missing.values()]
         times += self.to_sign.values()
@@ -444,6 +446,7 @@ class Session:
 
     def tell_flushed(self, ended: Flushed) -> None:
         """Say how a flush went, and when to try again."""
+        self.not_before = time.monotonic() + self.patience
         self.look()
         report = ended.report
         if report.get("flushed"):
@@ -453,7 +456,6 @@ class Session:
             self.tell(News("failed", message=f"flush: {last}"))
         self.consider_buffer()
         if self.due_at <= time.monotonic():
-            self.not_before = time.monotonic() + self.patience
             self.patience = min(self.patience * 2, RETRY[1])
         else:
             self.not_before, self.patience = 0.0, RETRY[0]
