@@ -417,7 +417,7 @@ class Library:
 
     def _committed(self, report: Report, *, dry_run: bool, undone: bool = False) -> Report:
         """The report of a run that is also a git commit, where the settings ask for one."""
-        if dry_run or not report.flushed or not self.settings.truth("git.commit"):
+        if dry_run or not (report.flushed or report.signed) or not self.settings.truth("git.commit"):
             return report
         from infinimem.git.commits import commit_flush
 
@@ -450,6 +450,7 @@ class Library:
             outcomes=(),
             created=seen(report.created),
             changed=seen(report.changed),
+            signed=seen(report.signed),
             removed=(),
             notes=(),
             failures=tuple("the model failed" for _ in report.failures[:1]),

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.check import Finding, Survey, check_doubled, check_headers, check_near_misses, in_order, writable
-from infinimem.consolidate.buffer import sign_file
 from infinimem.consolidate.due import timestamp
+from infinimem.consolidate.hand import sign_file
 from infinimem.errors import BadInput, StorageFailed
 from infinimem.model import Document, Entry, Problem, Unit
 from infinimem.store.buffer import hold

@@ -256,6 +256,7 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "changed": list(report.changed),
         "removed": list(report.removed),
         "forgotten": list(report.forgotten),
+        "signed": list(report.signed),
         "erased": list(report.erased),
         "retired": [{"seq": step.seq, "by": step.by, "why": step.why} for step in report.retired],
         "outcomes": [outcome_values(outcome) for outcome in report.outcomes],
@@ -342,6 +343,8 @@ def say_skipped(report: Report) -> None:
     from infinimem.plan.paper import named
     from infinimem.text.signature import render_seqs
 
+    if report.signed:
+        say(f"signed what was typed into {shown(', '.join(report.signed))}")
     if report.forgotten:
         say(f"forgot {render_seqs(sorted(report.forgotten))} again, which a merge or a copy had brought back")
     if report.erased:

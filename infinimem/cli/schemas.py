@@ -291,6 +291,7 @@ def report_schema() -> Schema:
         notes=rows(text()),
         settled=rows(text("what git merges had left to be done")),
         erased=rows(number(least=1), "forgotten by a retention rule"),
+        signed=rows(text(), "topics in which bullets that were typed by hand became entries"),
         forgotten=rows(number(least=1), "forgotten before, brought back by a merge, and forgotten again"),
         diff=text("unified diff; with dry_run only"),
         planner={"enum": ["lexical", "model"]},

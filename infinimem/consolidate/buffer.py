@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from infinimem.consolidate.hand import rejoined, sign
 from infinimem.consolidate.run import Buffer, Finder, seqs_of
 from infinimem.errors import BadPlan, NeedsAttention
-from infinimem.model import CURRENT, Change, Document, Entry
+from infinimem.model import CURRENT, Document, Entry
 from infinimem.plan.paper import Plan
-from infinimem.store import transaction
-from infinimem.store.buffer import next_seq, note_state, write_log
-from infinimem.store.evidence import append_to_evidence, event_line, evidence_conflicts
+from infinimem.store.evidence import evidence_conflicts
 from infinimem.store.layout import BUFFER
-from infinimem.store.read import read_file, read_log
-from infinimem.text.document import entry_lines, render, unsigned_entries
-from infinimem.text.lines import join_lines
+from infinimem.store.read import read_log
 from infinimem.text.signature import render_seqs
 
 
@@ -24,44 +19,6 @@ def refuse_unreadable(root: Path, document: Document) -> None:
     problems = [*document.blocking, *evidence_conflicts(root)]
     if problems:
         raise NeedsAttention(str(problems[0]))
-
-
-def sign_buffer(root: Path, note: int, at: str) -> list[int]:
-    """Give the plain bullets typed into CURRENT a signature, and wrapped lines their indent. Under the lock."""
-    return sign_file(root, BUFFER, note, at)
-
-
-def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
-    """Give the plain bullets that a person typed into a file of ours a signature; gives their seqs. Under the lock.
-
-    What is signed in CURRENT goes into the log of writes, what is signed in a topic into evidence, all at once.
-    Raises `ChangedOnDisk` when the file is saved meanwhile, `NeedsAttention` when evidence cannot be added to.
-    """
-    file = read_file(root, path)
-    if file.document.blocking:
-        return []
-    whole, wrapped = file.document, list[int]()
-    if path == BUFFER:
-        logged = {entry.seq: entry.text for entry in read_log(root).document.entries}
-        whole, wrapped = rejoined(file.document, logged)
-    loose = unsigned_entries(whole)
-    if not loose and not wrapped:
-        return []
-    if path != BUFFER:
-        refuse_unreadable(root, file.document)
-    first = max([next_seq(root, note), *(seq + 1 for entry in file.document.entries for seq in entry.seqs)])
-    signed, seqs = sign(whole, loose, first, at)
-    fresh = [entry for entry in signed.entries if entry.seq in seqs]
-    lines = [line for entry in fresh for line in entry_lines(entry.signature, entry.text)]
-    appends = []
-    if path != BUFFER:
-        lines.append(event_line("flush", at, high=str(seqs[-1])))
-        appends.append(append_to_evidence(root, at, lines))
-    transaction.commit(root, [Change(path, file.digest, render(signed))], appends)
-    if path == BUFFER and lines:
-        write_log(root, join_lines(tuple(lines)))
-    note_state(root, note, first + len(seqs))
-    return seqs
 
 
 def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.config import Settings
-from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable, sign_buffer
+from infinimem.consolidate.buffer import read_buffer, refuse_other_buffer, refuse_unreadable
 from infinimem.consolidate.commit import conclude
 from infinimem.consolidate.due import is_due, timestamp
-from infinimem.consolidate.hand import sign_topics
+from infinimem.consolidate.hand import sign_buffer, sign_topics
 from infinimem.consolidate.passes import (
     carry_out,
     expired_units,
@@ -71,10 +71,11 @@ def flush(
     started = clock_time.monotonic()
     with exclusive(root / FLUSH_LOCK, doing="flush"):
         at = timestamp(now)
+        signed: tuple[str, ...] = ()
         with hold(root) as note:
             if not dry_run and not if_due:
                 sign_buffer(root, note, at)
-                sign_topics(root, note, at)
+                signed = sign_topics(root, note, at)
             document = read_file(root, BUFFER).document
         refuse_unreadable(root, document)
         reason = is_due(document, settings, now)
@@ -82,8 +83,9 @@ def flush(
             if not reason:
                 return Report(due=False, reason="not due", left=seqs_of(document.entries))
             with hold(root) as note:
-                sign_buffer(root, note, at)
-                sign_topics(root, note, at)
+                if not dry_run:
+                    sign_buffer(root, note, at)
+                    signed = sign_topics(root, note, at)
                 document = read_file(root, BUFFER).document
         index = finder()
         again = () if dry_run else forget_again(root, index, at)
@@ -98,7 +100,7 @@ def flush(
         if not buffer.entries and not buffer.again and plan is None and not over:
             left = seqs_of(document.entries)
             empty = "" if left else "CURRENT is empty"
-            report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again)
+            report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again, signed=signed)
             return forget_old(root, index, settings, at, report, dry_run=dry_run)
         more = 0
         if plan is None and len(buffer.entries) > PORTION:
@@ -124,7 +126,7 @@ def flush(
             report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
             thinker.failures, thinker.usage = [], Usage()
         seconds = clock_time.monotonic() - started
-        report = replace(report, reason=reason, more=more, forgotten=again, seconds=seconds)
+        report = replace(report, reason=reason, more=more, forgotten=again, signed=signed, seconds=seconds)
         return report if plan is not None else forget_old(root, finder(), settings, at, report, dry_run=dry_run)
 
 

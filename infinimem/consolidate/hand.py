@@ -7,69 +7,89 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from infinimem.consolidate.buffer import refuse_unreadable
 from infinimem.errors import ChangedOnDisk, StorageFailed
-from infinimem.model import Change, Document, Entry, Signature, Span
+from infinimem.model import Change, Document, Entry, Signature, Span, topic_of
 from infinimem.store import transaction
-from infinimem.store.buffer import next_seq, note_state, read_if_there
+from infinimem.store.buffer import next_seq, note_state, read_if_there, write_log
 from infinimem.store.evidence import append_to_evidence, event_line, evidence_conflicts
 from infinimem.store.files import write_private
-from infinimem.store.layout import STATE
-from infinimem.store.read import list_files, read_file
+from infinimem.store.layout import BUFFER, EDIT_LOCK, LOOKED, TOPICS
+from infinimem.store.lock import is_free
+from infinimem.store.read import list_files, read_file, read_log
 from infinimem.text.document import CONTINUATION, edit, entry_lines, render, unsigned_entries
-from infinimem.text.lines import is_blank
+from infinimem.text.lines import is_blank, join_lines
 
-LOOKED = f"{STATE}/looked"
-"""When topics were last looked through for plain bullets, as the change time of the newest."""
 MARGIN = 2 * 10**9
 """Nanoseconds: some file systems keep time by the second only."""
 PLAIN_BULLET = re.compile(rb"^[-*+][ \t]+(?!\[.\][ \t]|\\?<)\S", re.MULTILINE)
 
 
-def sign_topics(root: Path, note: int, at: str) -> list[int]:
-    """Sign the plain bullets in topics that changed since this was last done; gives their seqs. Under the lock.
+def sign_buffer(root: Path, note: int, at: str) -> list[int]:
+    """Give the plain bullets typed into CURRENT a signature, and wrapped lines their indent. Under the lock."""
+    return sign_file(root, BUFFER, note, at)
+
+
+def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
+    """Give the plain bullets that a person typed into a file of ours a signature; gives their seqs. Under the lock.
+
+    What is signed in CURRENT goes into the log of writes, what is signed in a topic into evidence, all at once.
+    Raises `ChangedOnDisk` when the file is saved meanwhile, `NeedsAttention` when evidence cannot be added to.
+    """
+    file = read_file(root, path)
+    if file.document.blocking:
+        return []
+    whole, wrapped = file.document, list[int]()
+    if path == BUFFER:
+        logged = {entry.seq: entry.text for entry in read_log(root).document.entries}
+        whole, wrapped = rejoined(file.document, logged)
+    loose = unsigned_entries(whole)
+    if not loose and not wrapped:
+        return []
+    if path != BUFFER:
+        refuse_unreadable(root, file.document)
+    first = max([next_seq(root, note), *(seq + 1 for entry in file.document.entries for seq in entry.seqs)])
+    signed, seqs = sign(whole, loose, first, at)
+    fresh = [entry for entry in signed.entries if entry.seq in seqs]
+    lines = [line for entry in fresh for line in entry_lines(entry.signature, entry.text)]
+    appends = []
+    if path != BUFFER:
+        lines.append(event_line("flush", at, high=str(seqs[-1])))
+        appends.append(append_to_evidence(root, at, lines))
+    transaction.commit(root, [Change(path, file.digest, render(signed))], appends)
+    if path == BUFFER and lines:
+        write_log(root, join_lines(tuple(lines)))
+    note_state(root, note, first + len(seqs))
+    return seqs
+
+
+def sign_topics(root: Path, note: int, at: str) -> tuple[str, ...]:
+    """Sign the plain bullets in topics that changed since this was last done; gives those topics. Under the lock.
 
     Only files changed since are opened, only those with such a line are parsed: where nobody typed it costs next to
-    nothing. What another program saves in this very moment is left for the next time.
+    nothing. What a program saves in this very moment, or `infinimem edit` has open, is left for the next time.
     """
-    if evidence_conflicts(root):
-        return []
-    seen = {path: status for path, status in list_files(root).items() if path.startswith("topics/")}
+    if evidence_conflicts(root) or not is_free(root / EDIT_LOCK):
+        return ()
+    seen = {path: status for path, status in list_files(root).items() if path.startswith(f"{TOPICS}/")}
     looked = noted_time(root)
-    signed: list[int] = []
+    signed: list[str] = []
     for path, status in seen.items():
-        if status.ctime_ns >= looked - MARGIN:
-            with suppress(ChangedOnDisk, StorageFailed):
-                signed += sign_topic(root, note, path, at)
+        if status.ctime_ns < looked - MARGIN or PLAIN_BULLET.search(read_if_there(root / path)) is None:
+            continue
+        with suppress(ChangedOnDisk, StorageFailed):
+            if sign_file(root, path, note, at):
+                signed.append(topic_of(path))
     newest = max((status.ctime_ns for status in seen.values()), default=0)
     if newest > looked:
         write_private(root / LOOKED, str(newest).encode())
-    return signed
+    return tuple(signed)
 
 
 def noted_time(root: Path) -> int:
     """The change time that was noted last; 0 without a note."""
     content = read_if_there(root / LOOKED)
     return int(content) if content.isdigit() else 0
-
-
-def sign_topic(root: Path, note: int, path: str, at: str) -> list[int]:
-    """Sign the plain bullets of one topic, and put them into evidence."""
-    if PLAIN_BULLET.search(read_if_there(root / path)) is None:
-        return []
-    file = read_file(root, path)
-    loose = () if file.document.blocking else unsigned_entries(file.document)
-    if not loose:
-        return []
-    first = next_seq(root, note)
-    document, seqs = sign(file.document, loose, first, at)
-    entries = [entry for entry in document.entries if entry.seq in seqs]
-    lines = [line for entry in entries for line in entry_lines(entry.signature, entry.text)]
-    high = event_line("flush", at, high=str(seqs[-1]))
-    transaction.commit(
-        root, [Change(path, file.digest, render(document))], [append_to_evidence(root, at, [*lines, high])]
-    )
-    note_state(root, note, first + len(seqs))
-    return seqs
 
 
 def rejoined(document: Document, words: Mapping[int, str]) -> tuple[Document, list[int]]:

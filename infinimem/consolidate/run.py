@@ -95,6 +95,7 @@ class Report:
     """What a flush did. `outcomes` are in order; `seqs` left CURRENT, `left` are still in it.
 
     `settled` is what git merges had left to be done before it.
+    `signed` are topics in which bullets that somebody typed became entries.
     `forgotten` are entries that were forgotten before and had come back, `erased` those that a retention rule forgot.
     """
 
@@ -120,6 +121,7 @@ class Report:
     commit: str = ""
     uncommitted: str = ""
     forgotten: tuple[int, ...] = ()
+    signed: tuple[str, ...] = ()
     erased: tuple[int, ...] = ()
 
     @property
@@ -217,6 +219,7 @@ def together(first: Report, second: Report) -> Report:
         failures=tuple(dict.fromkeys([*first.failures, *second.failures])),
         usage=first.usage + second.usage,
         forgotten=(*first.forgotten, *second.forgotten),
+        signed=tuple(dict.fromkeys([*first.signed, *second.signed])),
         erased=(*first.erased, *second.erased),
     )
 

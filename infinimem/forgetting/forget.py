@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from infinimem.consolidate.buffer import refuse_unreadable, sign_buffer
+from infinimem.consolidate.buffer import refuse_unreadable
 from infinimem.consolidate.due import timestamp
+from infinimem.consolidate.hand import sign_buffer
 from infinimem.consolidate.run import Finder
 from infinimem.errors import ChangedOnDisk
 from infinimem.forgetting.erase import Erased, erase

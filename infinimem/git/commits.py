@@ -248,12 +248,14 @@ def added_lines(root: Path, path: str) -> Iterator[int]:
 
 def paths_of(report: Report) -> list[str]:
     """The topic documents that a report names."""
-    return [path_of(topic) for topic in (*report.created, *report.changed, *report.removed)]
+    return [path_of(topic) for topic in (*report.created, *report.changed, *report.removed, *report.signed)]
 
 
 def subject_of(report: Report) -> str:
     """The first line of the message."""
     places = [*report.created, *report.changed]
+    if report.signed and not report.flushed:
+        return f"memory: what was typed into {counted(len(report.signed), 'topic')}"
     if report.seqs:
         where = places[0] if len(places) == 1 else counted(len(places), "topic")
         return f"memory: {counted(len(report.seqs), 'entry', 'entries')} into {where}"

@@ -31,6 +31,7 @@ from infinimem.store.layout import (
     KEPT,
     LOCK,
     LOG,
+    LOOKED,
     MANIFEST,
     STATE,
     UNDO,
@@ -83,7 +84,21 @@ class Appended:
 
 def refuse_links(root: Path) -> None:
     """Nothing outside the library is ever written: a repository may bring links where our own files belong."""
-    for name in (STATE, LOCK, FLUSH_LOCK, WATCH_LOCK, EDIT_LOCK, LOG, COMMIT, MANIFEST, UNDO, KEPT, INDEX, EVIDENCE):
+    for name in (
+        STATE,
+        LOCK,
+        FLUSH_LOCK,
+        WATCH_LOCK,
+        EDIT_LOCK,
+        LOG,
+        LOOKED,
+        COMMIT,
+        MANIFEST,
+        UNDO,
+        KEPT,
+        INDEX,
+        EVIDENCE,
+    ):
         path = root / name
         if path.is_symlink():
             raise NeedsAttention(f"{path} is a symbolic link; remove it, it is made anew. Nothing was written")

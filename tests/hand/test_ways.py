@@ -128,6 +128,13 @@ def assert_conserved(root: Path, way: Way, texts: dict[int, str]) -> None:
         assert squash(texts[seq]) in everything or way.words_changed or way.stuck, f"the words of seq {seq} are lost"
 
 
+def typed(files: dict[str, bytes]) -> list[str]:
+    """What topics and CURRENT hold of entries that were typed by hand."""
+    documents = [parse(path, content) for path, content in files.items() if not path.startswith("evidence/")]
+    ours = [entry for document in documents if not document.is_guest for entry in document.entries]
+    return [entry.text for entry in ours if entry.source == "hand"]
+
+
 def prose(root: Path) -> Counter[str]:
     """The lines of a person's own in topics and CURRENT; headings may go with the last entry below them."""
     found: Counter[str] = Counter()
@@ -139,9 +146,7 @@ def prose(root: Path) -> Counter[str]:
         ):
             continue
         document = parse(path.relative_to(root).as_posix(), path.read_bytes())
-        spans = [
-            entry.span for entry in (*document.entries, *unsigned_entries(document)[:: document.id == "CURRENT" or 1])
-        ]
+        spans = [entry.span for entry in (*document.entries, *unsigned_entries(document))]
         taken = {at for span in spans for at in range(span.start, span.stop)}
         lines = enumerate(document.lines[document.header.span.stop :], document.header.span.stop)
         found.update(line.strip() for at, line in lines if at not in taken and line.strip() and line[0] != "#")
@@ -193,14 +198,7 @@ def test_it_is_found_named_and_put_right(way: Way, changed: Library, before: Pat
         said = {squash(entry.text) for _, entry in story.words}
         assert said >= {squash(text), squash(texts.get(seq, text))}, "evidence keeps the old words beside the new"
     assert {seq for seq in [*SEQS, *way.says] if library.trace(seq).fate == "deleted"} == way.gone
-    signed = [
-        entry.text
-        for path, content in fixed.items()
-        if not path.startswith("evidence/")
-        for entry in parse(path, content).entries
-        if entry.source == "hand" and not parse(path, content).is_guest
-    ]
-    assert sorted(signed) == sorted(way.signed)
+    assert sorted(typed(fixed)) == sorted(way.signed)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
@@ -219,6 +217,7 @@ def test_a_flush_loses_and_retypes_nothing(way: Way, changed: Library, before: P
     after = visible_files(library.root)
     for path in blocked | guests | {path for path in saved if not path.endswith(".md")}:
         assert after.get(path) == saved[path], f"{path} is not ours to change"
+    assert sorted(typed(after)) == sorted(way.signed), "what was typed is an entry now"
     assert "wrapped" in way.found or not written - prose(library.root), "prose is gone"
     everything = squash("\n".join(text_in(content) for content in after.values()))
     for path, content in saved.items():
