@@ -43,7 +43,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
         who = text_in(record.get("role"))
         key = f"mem0 {text_in(record.get('id')) or text} {text_in(record.get('hash'))}"
         kept = tuple(pair for pair in fields if pair[1])
-        yield Message(key, text, place, {"assistant": "AI"}.get(who, who), time, fields=kept)
+        yield Message(key, text, place, {"assistant": "AI"}.get(who, who), time, key, fields=kept)
 
     with source.open() as file:
         yield from each_record(file, source.name, read_memory, kind="memory", inside=INSIDE)

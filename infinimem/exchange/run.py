@@ -12,11 +12,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, StorageFailed
 from infinimem.exchange import formats
 from infinimem.exchange.inputs import Input, inputs_of
 from infinimem.exchange.message import Message, Skipped, Unread
@@ -104,7 +105,8 @@ def nothing(stage: str, done: int, total: int) -> None:
 class Spool:
     """Messages on their way into memory, conversation by conversation, in a file without a name."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
         self._runs: list[tuple[str, int, int, int]] = []
         self._open = ""
@@ -121,13 +123,16 @@ class Spool:
         values = (one, message.text, message.source, message.time, message.title, message.fields)
         if message.topic:
             self.places[one] = message.topic, message.heading
-        self._file.write(json.dumps(values).encode("ascii") + b"\n")
+        with self._refusing():
+            self._file.write(json.dumps(values).encode("ascii") + b"\n")
         times = [time for time in (began, message.time) if time]
         self._runs[-1] = (min(times, default=""), number, start, self._file.tell())
         self.count += 1
 
     def runs(self) -> Iterator[Iterator[list[Any]]]:
         """The conversations by the time at which they begin; those without a time stand where they stood."""
+        with self._refusing():
+            self._file.flush()
         known = ""
         placed = []
         for began, number, start, stop in self._runs:
@@ -147,7 +152,16 @@ class Spool:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        with suppress(OSError):  # what could not be written is not wanted any more
+            self._file.close()
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """A disk that refuses is not to be taken for a fault of the file that is read."""
+        try:
+            yield
+        except OSError as error:
+            raise StorageFailed(f"{self._folder} has no room for what is read: {error.strerror}") from error
 
 
 class Counted:

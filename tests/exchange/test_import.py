@@ -15,12 +15,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem import Library
 from infinimem.cli import main
+from infinimem.cli.schemas import schema_of
 from infinimem.errors import BadInput, ModelFailed
 from infinimem.exchange import run
 from infinimem.exchange.formats import FORMATS, format_of
@@ -31,6 +33,7 @@ from infinimem.llm.replay import Scripted
 from infinimem.store.imported import IDENTIFIED
 from infinimem.text.document import parse
 from tests.exchange.shapes import SHAPES, Made, chatgpt_message, dumped, lines
+from tests.llm.server import Behaviour, serving
 
 
 @pytest.fixture
@@ -494,6 +497,31 @@ def test_an_interrupted_import_leaves_whole_entries(tmp_path: Path) -> None:
     assert Library.open(root).import_(path).messages == 6000
 
 
+def test_a_full_disk_is_said_and_nothing_is_written(tmp_path: Path) -> None:
+    rows = [conversation(f"c{at}", *(f"said {at} {number} " + "x" * 500 for number in range(100))) for at in range(60)]
+    path = saved(tmp_path, dumped(rows))
+    root = tmp_path / "memory"
+    Library.open(root, create=True)
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)); {IMPORT}"
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "-L", str(root), "import", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done
+    assert "has no room for what is read" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (root / "CURRENT.md").exists()
+    assert Library.open(root).import_(path).added == 6000
+
+
+def test_memories_come_in_oldest_first(library: Library, tmp_path: Path) -> None:
+    rows = [{"id": f"{at}", "memory": f"m{at}", "created_at": f"2026-05-{20 - at:02}"} for at in range(5)]
+    library.import_(saved(tmp_path, dumped(rows), "mem0.json"))
+    assert texts(library) == ["m4", "m3", "m2", "m1", "m0"]
+
+
 def test_a_dry_run_of_a_library_that_is_not_there_makes_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -618,3 +646,19 @@ def test_without_a_model_extract_is_refused_before_anything_is_written(
     assert main(["-L", str(tmp_path / "memory"), "import", str(path), "--extract"]) == 2
     assert "no model is configured" in capsys.readouterr().err
     assert not (tmp_path / "memory").exists()
+
+
+def test_json_of_an_import_with_facts_and_a_flush_is_what_its_schema_says(tmp_path: Path) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "All is paid, Terna has berth 12 now, so we sail")]))
+    with serving(Behaviour(lambda payload: '{"entries": []}')) as address:
+        command = ["-L", str(tmp_path / "m"), "import", str(path), "--extract", "--flush", "--json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "infinimem", *command],
+            env={**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "none", "INFINIMEM_MODEL": "scripted"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    value = json.loads(done.stdout)
+    jsonschema.validate(value, schema_of("import"))
+    jsonschema.validate(value["flush"], schema_of("flush"))
+    assert value["extracted"] == []
+    assert value["usage"]["calls"] >= 1
