@@ -319,7 +319,7 @@ def test_a_page_is_not_called_by_what_stays_behind(tmp_path: Path) -> None:
     library = opened(tmp_path / "first")
     library.write([
         {"text": "Divorce papers are with the lawyer Stensrud.", "sensitivity": "private"},
-        {"text": "The garden gate is painted green.", "sensitivity": "open", "links": "2:self"},
+        {"text": "The garden gate is painted green.", "sensitivity": "open", "links": "2:explains"},
         {"text": "The gate needs a new hinge.", "sensitivity": "open"},
     ])  # fmt: skip
     (tmp_path / "plan.yaml").write_text(
