@@ -30,6 +30,8 @@ STATEMENT = 3
 """Words from which on a statement is one that can be recognised."""
 LONG_NUMBER = 6
 """Digits from which on a number stands for one thing."""
+GLANCE = 200
+"""Words up to which a text is first searched for each of them."""
 CUT = 8
 """Characters of a word from which on its beginning gives it away: titles and ids are cut."""
 
@@ -69,8 +71,18 @@ class Words:
         joined = f" {' '.join(tokens_of(text))} "
         return any(f" {statement} " in joined for statement in self.statements)
 
+    def may_stand_in(self, text: str) -> bool:
+        """False where a glance tells that nothing of them is there: most files are passed over so."""
+        needles = [*self.telling, *self.grams, *(max(one.split(" "), key=len) for one in self.statements)]
+        if self.pattern is not None or len(needles) > GLANCE:
+            return True
+        folded = fold(text)
+        return any(needle in folded for needle in needles)
+
     def places(self, text: str) -> Iterator[tuple[int, str]]:
         """The 1-based lines of a text on which they stand, each once, and what it is that stands there."""
+        if not self.may_stand_in(text):
+            return
         found: dict[int, str] = {}
         tokens: list[str] = []
         lines: list[int] = []
