@@ -56,7 +56,7 @@ SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
 WORST_FIRST = (
     "conflict encoding front-matter empty no-words lost deleted no-evidence kept clash near-miss nested adrift doubled "
-    "returned unsettled secret permission symlink name wrapped edited renamed unsigned date count"
+    "returned unsettled secret permission symlink name wrapped edited renamed unsigned date summary count"
 ).split()
 """What a finding costs if nobody looks at it: a file that is stuck, words that are gone, entries that read wrong."""
 STOPS_A_COMMIT = {"no-words", "clash", "near-miss", "secret"}

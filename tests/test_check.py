@@ -44,7 +44,7 @@ def spoil(library: Library) -> None:
 def test_the_worst_is_told_first_and_all_in_one_run(library: Library) -> None:
     spoil(library)
     codes = [finding.problem.code for finding in library.check()]
-    assert codes == ["conflict", "conflict", "near-miss", "secret", "unsigned", "unsigned"]
+    assert codes == ["conflict", "conflict", "near-miss", "secret", "unsigned", "unsigned", "summary"]
 
 
 def test_every_repair_says_what_it_does() -> None:

@@ -187,7 +187,8 @@ def test_it_is_found_named_and_put_right(way: Way, changed: Library, before: Pat
     fixed = visible_files(library.root)
     assert_asked_for(saved, fixed)
     left = library.check()
-    assert {finding.problem.code for finding in left} - {"summary"} == way.left, [str(finding.problem) for finding in left]
+    waiting = {finding.problem.code for finding in left}
+    assert waiting - {"summary"} == way.left, [str(finding.problem) for finding in left]
     assert not any(finding.fixable for finding in left)
     library.check(fix=True)
     assert visible_files(library.root) == fixed, "twice is once"
