@@ -16,7 +16,7 @@ from infinimem.text.document import parse
 from tests.conftest import NIGHTLY
 from tests.exchange.shapes import SHAPES, Made
 
-few = settings() if NIGHTLY else settings(max_examples=40)
+few = settings() if NIGHTLY else settings(max_examples=25)
 
 
 def written(library: Library) -> list[str]:
