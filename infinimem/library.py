@@ -757,7 +757,7 @@ class Library:
             from infinimem.ask import ask
             from infinimem.readers.links import with_both_sides
 
-            memory = open_memory(self.root, self.index_at(filter), filter, self.settings.text("language"))
+            memory = open_memory(self.place(), self.index_at(filter), filter, self.settings.text("language"))
             return self._noted(question, filter, with_both_sides(memory, ask(memory.index, question, k, filter)))
         from infinimem.readers.agentic import Limits
         from infinimem.readers.evidence import Switches

@@ -26,9 +26,9 @@ from infinimem.forgetting.survey import (
     seqs_in,
     spare_members,
 )
-from infinimem.forgetting.traces import Traces, content_of, files_below, traces_of
+from infinimem.forgetting.traces import About, Traces, content_of, files_below, traces_of
 from infinimem.forgetting.words import Words, readable, words_of
-from infinimem.model import Change, Document, Entry, Span, path_of
+from infinimem.model import Change, Document, Entry, Span, path_of, topic_of
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import event_line, evidence_path
@@ -164,15 +164,17 @@ def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool) -> Plan
     if not again:
         erased.documents.update(with_events(survey, erased, seqs, gone, at, next_seq(root, note)))
     gone_topics = {*erased.renamed, *(path.removeprefix("topics/").removesuffix(".md") for path in erased.removed)}
-    traces = traces_of(root, meant, words, gone_topics)
+    showed = {topic_of(path) for path, _ in stood if path.startswith("topics/")}
+    about = About(frozenset(seqs), frozenset({*showed, *gone_topics}), frozenset(gone_topics))
+    traces = traces_of(root, meant, words, about)
     traces.erase += folders_to_remove(erased, words)
     changes = (*changes_of(survey, erased), *traces.changes)
     lines = [
         "".join(entry_lines(entry.signature, entry.text)) for entry in survey.buffer.document.entries if meant(entry)
     ]
-    about = {"kind": "forget", "at": at, "seqs": render_seqs(sorted(seqs)), "lines": lines}
+    noted = {"kind": "forget", "at": at, "seqs": render_seqs(sorted(seqs)), "lines": lines}
     ordered = in_order(changes)
-    return Planned(survey, seqs, words, erased, traces, tuple(copies), stood, ordered, about)
+    return Planned(survey, seqs, words, erased, traces, tuple(copies), stood, ordered, noted)
 
 
 def known_members(survey: Survey, seqs: Collection[int]) -> dict[int, Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -29,7 +30,9 @@ from infinimem.store.layout import (
 )
 from infinimem.store.proposals import PROPOSALS, read_proposals, render_proposals
 from infinimem.store.read import BACKUP_ENDINGS
+from infinimem.store.summaries import SUMMARIES
 from infinimem.store.transaction import Cleaning, undo_records
+from infinimem.store.usage import RECALLS
 from infinimem.text.document import parse, render
 
 LOGS = (".jsonl", ".log")
@@ -54,7 +57,16 @@ class Traces:
         return Cleaning(tuple(self.erase), {path: tuple(lines) for path, lines in self.scrub.items()})
 
 
-def traces_of(root: Path, meant: Meant, words: Words, gone_topics: Collection[str]) -> Traces:
+@dataclass(frozen=True, slots=True)
+class About:
+    """Whom rows of a log may be about: forgotten seqs, topics that showed one, topics that go by that name no more."""
+
+    seqs: frozenset[int] = frozenset()
+    topics: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+
+
+def traces_of(root: Path, meant: Meant, words: Words, about: About) -> Traces:
     """Everything outside CURRENT, topics and evidence that holds the words, and what is to be done with it."""
     found = Traces()
     if (root / INDEX).is_dir():
@@ -66,10 +78,10 @@ def traces_of(root: Path, meant: Meant, words: Words, gone_topics: Collection[st
         if path == KEPT or path.startswith(f"{KEPT}/"):
             find_kept(found, root, path, meant, words)
         elif path == PROPOSALS:
-            find_proposals(found, root, words, gone_topics)
+            find_proposals(found, root, words, about.gone)
         elif path.startswith(f"{STATE}/"):
             if not is_apart(path):
-                find_state(found, root, path, words)
+                find_state(found, root, path, words, about)
         elif BACKUP.fullmatch(path.rpartition("/")[2]):
             find_backup(found, root, path, meant, words)
         elif path.endswith(PLANS) and path != SETTINGS:
@@ -157,17 +169,35 @@ def names_topic(value: object, topics: Collection[str]) -> bool:
     return isinstance(value, str) and value in topics
 
 
-def find_state(found: Traces, root: Path, path: str, words: Words) -> None:
-    """A log loses the lines that hold the words; anything else in there is derived, and goes."""
+def find_state(found: Traces, root: Path, path: str, words: Words, about: About) -> None:
+    """A log loses the lines that hold the words or are about them; anything else in there is derived, and goes."""
     content = content_of(root, path)
     if path.endswith(LOGS):
-        lines = [line for line in content.split(b"\n") if any(True for _ in words.places(readable(line)))]
+        lines = [line for line in content.split(b"\n") if line and tells(path, line, words, about)]
         if lines:
             found.scrub[path] = [digest_of(line) for line in lines]
             found.said.append(f"{path}: {len(lines)} {'line' if len(lines) == 1 else 'lines'}")
     elif any(True for _ in words.places(readable(content))):
         found.erase.append(path)
         found.said.append(path)
+
+
+def tells(path: str, line: bytes, words: Words, about: About) -> bool:
+    """Whether a line of a log holds the words, is an earlier summary of their topic, or a question they answered."""
+    if any(True for _ in words.places(readable(line))):
+        return True
+    if path not in (SUMMARIES, RECALLS):
+        return False
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return True  # half a row is of no use, and of what nobody can tell
+    if not isinstance(row, dict):
+        return True
+    if path == SUMMARIES:
+        return row.get("topic") in about.topics or words.in_name(f"{row.get('topic')} {row.get('summary')}")
+    shown = [*(row.get("shown") or ()), *(row.get("cited") or ())]
+    return any(seq in about.seqs for seq in shown if isinstance(seq, int))
 
 
 def find_backup(found: Traces, root: Path, path: str, meant: Meant, words: Words) -> None:

@@ -144,6 +144,12 @@ def everything(root: Path, audience: str, clock: Any) -> Iterator[tuple[str, str
             yield asked(f"search {query}", lambda q=query, f=filter: library.search(q, 20, filter=f))
             yield asked(f"ask {query}", lambda q=query, f=filter: library.ask(f"Where is {q}?", filter=f).evidence)
     yield asked("catalog", library.catalog)
+    yield asked("catalog of then", lambda: library.catalog(filter=Filter(as_of="2026-05")))
+    yield asked("topics like", lambda: library.topics_like("Maya boat himself", 9))
+    for about in ("Maya boat", 1, 2, "CURRENT"):
+        yield asked(f"timeline {about}", lambda about=about: library.timeline(about))
+    for name in ("history", "diff", "review", "check", "undo", "check_preview", "export"):
+        yield asked(name, getattr(library, name))
     yield asked("status", library.status)
     yield asked("stats", library.stats)
     yield asked("template", library.plan_template)

@@ -294,3 +294,19 @@ def test_signatures_that_a_formatter_wrapped_or_escaped(library: Library) -> Non
     assert [hit.text for hit in library.search("berth", 3)] == ["The boat has berth 12, as Ines said."]
     with pytest.raises(UnknownSeq, match="was forgotten"):
         library.recover([1])
+
+
+def test_earlier_summaries_of_its_topic_and_the_questions_that_it_answered(library: Library) -> None:
+    library.write(["Zorblatt has a boat.", "Hilde turns ninety."])
+    flush(library, Create("a", "A"), Extend("a", "", (1,)), Create("b", "B"), Extend("b", "", (2,)))
+    state = library.root / ".infinimem"
+    rows = [
+        {"at": "", "topic": "a", "summary": "Who owns the vessel.", "op": "found"},
+        {"at": "", "topic": "b", "summary": "A birthday.", "op": "found"},
+    ]
+    (state / "summaries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recalls = [{"asked": "x", "shown": [1, 2], "cited": []}, {"asked": "y", "shown": [2], "cited": [2]}]
+    (state / "recalls.jsonl").write_text("".join(json.dumps(row) + "\n" for row in recalls))
+    assert not library.forget([1]).remains
+    assert [json.loads(line)["topic"] for line in (state / "summaries.jsonl").read_text().splitlines()] == ["b"]
+    assert [json.loads(line)["asked"] for line in (state / "recalls.jsonl").read_text().splitlines()] == ["y"]
