@@ -232,7 +232,9 @@ def depth_of(seq: int, visible: Collection[int], tally: Tally) -> int:
     for depth in range(1, LONGEST_CHAIN):
         seen |= frontier
         above = {by for one in frontier for by in tally.by.get(one, ())}
-        if any(not tally.by.get(one) for one in frontier) or any(by in visible for by in above):
+        if any(not tally.by.get(one) for one in frontier) or any(
+            by in visible or by in tally.forgotten for by in above
+        ):
             return depth
         frontier = {by for by in above if by in tally.words} - seen
         if not frontier:

@@ -27,22 +27,35 @@ MOST_PROSE = 3
 # history
 
 
-@app.command(epilog=examples("infinimem history", "infinimem history maya-work -n 5", "infinimem history 12"))
+@app.command(
+    epilog=examples(
+        "infinimem history",
+        "infinimem history maya-work -n 5",
+        "infinimem history 12",
+        "infinimem history maya-work --summary",
+    )
+)
 def history(
     ctx: typer.Context,
     what: Annotated[
         str, typer.Argument(metavar="[TOPIC|SEQ]", help="Only a topic, or an entry.", autocompletion=topic_ids)
     ] = "",
     most: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Show the newest N.")] = 20,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Of a topic: how its summary changed, newest first.")
+    ] = False,
 ) -> int:
     """What happened, newest first: when, what, which topics and entries.
 
     From git where it keeps the library (a topic is followed through its renames), else from evidence, the topics' own
-    logs and the undo journal. An entry's story is told from both.
+    logs and the undo journal. An entry's story is told from both. With --summary: what the topic's summary said, since
+    when, and how far that is from its first version (0 the same, 1 no word in common); what git has is not looked at.
     """
     from infinimem.cli.progress import shown_library
 
     library = shown_library(ctx)
+    if summary:
+        return tell_summaries(ctx, library, what, most)
     seq = seq_named(library, what)
     rows = library.history("" if seq else what, seq=seq, most=most)
     if wants_json(ctx):
@@ -52,6 +65,25 @@ def history(
     if not rows:
         say(f"nothing is known of {what}" if what else "nothing has happened yet; what is in CURRENT waits for a flush")
     return 0 if rows else 1
+
+
+def tell_summaries(ctx: typer.Context, library: Library, topic: str, most: int) -> int:
+    """The versions of a topic's summary, newest first."""
+    from infinimem.errors import BadInput
+
+    if not topic:
+        raise BadInput("name the topic: infinimem history TOPIC --summary")
+    versions = library.summaries(topic)[::-1][:most]
+    if wants_json(ctx):
+        emit([{"at": one.at, "op": one.op, "drift": round(one.drift, 4), "summary": one.text} for one in versions])
+        return 0
+    lines = [(when(one.at), one.op, f"{one.drift:.2f}", on_one_line(one.text)) for one in versions]
+    if is_terminal():
+        table(lines, ("dim", "", ">yellow", ""))
+    else:
+        for line in lines:
+            out("\t".join(line))
+    return 0
 
 
 def seq_named(library: Library, what: str) -> int:

@@ -24,6 +24,7 @@ ABOUT = {
     "read": "read --json: lines of a document",
     "trace": "trace --json: an entry's story, or a list of them",
     "history": "history --json: what happened, newest first",
+    "history-summary": "history TOPIC --summary --json: what the summary said, newest first",
     "diff": "diff --json: what changed, by entry",
     "timeline": "timeline --json: from when to when each statement held",
     "stats": "stats --json: sizes, growth, sources",
@@ -367,6 +368,12 @@ def view_schema(name: str) -> Schema:
             return past_schema(name)
         case "trace":
             return {"anyOf": [story_schema(), rows(story_schema())]}
+        case "history-summary":
+            made = text("flush, undo, hand, or found: it was there already")
+            drifted = share("from the first version: 0 the same words, 1 none in common")
+            return rows(
+                record(at=text("since when; empty where that is not known"), op=made, drift=drifted, summary=text())
+            )
         case "review":
             return review_schema()
         case "feedback":

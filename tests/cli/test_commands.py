@@ -263,6 +263,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("history", ("history",)),
     ("history", ("history", "maya-work")),
     ("history", ("history", "12")),
+    ("history-summary", ("history", "maya-work", "--summary")),
     ("diff", ("diff",)),
     ("diff", ("diff", "--text")),
     ("diff", ("diff", "2026-05-01")),

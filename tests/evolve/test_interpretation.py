@@ -53,6 +53,15 @@ def test_a_summary_has_its_versions_and_its_drift_from_the_first(library: Librar
     assert 0 < second.drift < third.drift < 1
 
 
+def test_the_command_shows_the_newest_first(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    page(library).write_text(page(library).read_text().replace("Maya at Fjord Labs.", "Maya in Bergen.", 1))
+    assert main(["-L", str(library.root), "history", "work", "--summary"]) == 0
+    newest, first = capsys.readouterr().out.splitlines()
+    assert newest.split("\t") == ["", "hand", "0.75", "Maya in Bergen."]
+    assert first.split("\t")[1:] == ["flush", "0.00", "Maya at Fjord Labs."]
+    assert main(["-L", str(library.root), "history", "--summary"]) == 2
+
+
 def test_an_undo_is_a_version_too_and_a_renamed_topic_keeps_its_history(library: Library) -> None:
     library.write("Ines works there, too.")
     library.flush(plan=Plan((Extend("work", "", (2,)), Summarise("work", "Maya and Ines."))))
