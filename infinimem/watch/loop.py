@@ -105,12 +105,21 @@ def watch(library: Library, tell: Tell, bell: Bell, *, poll: bool = False) -> No
 
 def share_one_arena() -> None:
     """Have all threads allocate from one arena: the index is written by new threads each time, and for each that
-    is new glibc would keep what the last one freed (100 MB after 10,000 saves; with one arena it stays at 20)."""
+    is new glibc would keep what the last one freed (see benchmarks/README.md)."""
     import ctypes
 
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # glibc
         mallopt(M_ARENA_MAX, 1)
+
+
+def give_memory_back() -> None:
+    """Return to the system what a look at many files needed and the next will not, where glibc would keep it."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def polling_said(tell: Tell) -> Callable[[str], None]:
@@ -269,6 +278,7 @@ class Session:
         if changed or gone:
             quiet = {path for path in changed if self.at_first.get(path) == now[path]}
             self.take([path for path in changed if path not in moved], moved, quiet)
+            give_memory_back()
         self.known, self.retry_at, self.trouble = now, math.inf, ""
 
     def is_moving(self) -> bool:
