@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infinimem.consolidate.buffer import sign
+from infinimem.consolidate.hand import sign
 from infinimem.model import Document
 from infinimem.text.document import parse, units, unsigned_entries
 from infinimem.text.tokens import estimate
