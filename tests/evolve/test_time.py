@@ -139,7 +139,7 @@ def shown(library: Library, held: date | None, known: date | None) -> list[int]:
     return sorted(seq for unit in library.index_at(filter).entries((), filter) for seq in unit.seqs)
 
 
-@pytest.mark.parametrize("number", range(60 if NIGHTLY else 5))
+@pytest.mark.parametrize("number", range(60 if NIGHTLY else 4))
 def test_any_past_date_equals_an_independent_replay(number: int, tmp_path: Path) -> None:
     chance = random.Random(number)
     now = [START]
