@@ -13,6 +13,7 @@ from tests.llm.planner import sensible, step_of
 from tests.llm.server import Answer, Behaviour, Payload, serving
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
 WITH_MODEL = re.findall(r"```console model\n(.*?)```", README, re.DOTALL)
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -68,6 +69,12 @@ def play(blocks: list[str], folder: Path, **more: str) -> None:
 def test_the_console_blocks_print_what_they_show(tmp_path: Path) -> None:
     assert len(scenes(CONSOLE)) >= 10
     play(CONSOLE, tmp_path)
+
+
+def test_the_tutorials_console_blocks_print_what_they_show(tmp_path: Path) -> None:
+    blocks = re.findall(r"```console\n(.*?)```", (DOCS / "tutorial.md").read_text("utf-8"), re.DOTALL)
+    assert len(scenes(blocks)) >= 10
+    play(blocks, tmp_path)
 
 
 def test_the_blocks_with_a_model_print_what_they_show(tmp_path: Path) -> None:

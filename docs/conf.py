@@ -1,0 +1,11 @@
+"""How the pages are built: `./dev docs` (Sphinx with MyST, warnings are errors)."""
+
+project = "infinimem"
+extensions = ["myst_parser"]  # Markdown
+source_suffix = {".md": "markdown"}
+html_theme = "alabaster"
+html_theme_options = {"description": "Memory as a folder of plain text", "fixed_sidebar": True}
+html_show_copyright = False
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+suppress_warnings = ["misc.highlighting_failure"]

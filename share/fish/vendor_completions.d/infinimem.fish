@@ -1,0 +1,1 @@
+complete --command infinimem --no-files --arguments "(env _INFINIMEM_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) infinimem)" --condition "env _INFINIMEM_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) infinimem"

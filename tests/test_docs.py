@@ -1,0 +1,58 @@
+"""The pages: links lead somewhere, every page is in the contents, every command and option in the reference."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infinimem.cli import main
+from infinimem.cli.commands import COMMANDS
+from tools.make_reference import COMPLETION, MANUAL, write_all
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    links = [link for link in LINK.findall(text) if "://" not in link and not link.startswith("mailto:")]
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_every_page_is_in_the_contents() -> None:
+    contents = (ROOT / "docs" / "index.md").read_text("utf-8").splitlines()
+    assert not [page.stem for page in PAGES[2:] if page.stem not in (*contents, "index")]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_is_in_the_reference(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([name, "--help"])
+    options = set(OPTION.findall(capsys.readouterr().out))
+    page = (ROOT / "docs" / "reference.md").read_text("utf-8").partition(f"### {name}\n")[2].partition("\n### ")[0]
+    manual = (ROOT / MANUAL).read_text("utf-8").replace("\\-", "-").partition(f".SS {name}\n")[2].partition("\n.SS ")[0]
+    assert options, name
+    assert options <= set(OPTION.findall(page)), "run: python tools/make_reference.py"
+    assert options <= set(OPTION.findall(manual)), "run: python tools/make_reference.py"
+
+
+def test_the_completion_scripts_are_what_the_command_gives(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    for path in COMPLETION.values():
+        assert (tmp_path / path).read_text("utf-8") == (ROOT / path).read_text("utf-8")
+
+
+def test_bash_completes_a_command(tmp_path: Path) -> None:
+    script = f". '{ROOT / COMPLETION['bash']}'; COMP_WORDS=(infinimem timel); COMP_CWORD=1; "
+    script += "_infinimem_completion infinimem; echo ${COMPREPLY[*]}"
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["bash", "-c", script], env={"PATH": path, "HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["timeline"], done.stderr
