@@ -16,7 +16,7 @@ LAYERS = {
     "plan": 2, "search": 2, "store": 2, "config": 2, "grep": 2, "secrets": 2,
     "llm": 3, "consolidate": 3, "readers": 3, "ask": 3, "reading": 3, "indexing": 3, "check": 3, "stats": 3, "git": 3,
     "exchange": 3, "saved": 3, "forgetting": 3, "access": 3, "evolve": 3,
-    "library": 4, "watch": 4,
+    "library": 4, "watch": 4, "fleet": 4,
     "agents": 5, "cli": 5, "__main__": 5,
 }  # fmt: skip
 HEAVY = ("openai", "numpy", "rank_bm25", "rich", "pydantic", "yaml", "watchdog", "tantivy", "sqlite3", "Stemmer", "re2",

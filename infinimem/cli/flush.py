@@ -11,6 +11,7 @@ from infinimem.cli.progress import progress, shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, shown, table
 from infinimem.cli.talk import emit, is_terminal, out, say
+from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
     from infinimem.config import Settings
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from infinimem.model import Outcome, Usage
 
 app = command_app()
+STATES = ("flushed", "nothing", "failed")
 
 
 @app.command(
@@ -27,6 +29,7 @@ app = command_app()
         "infinimem flush --if-due",
         "infinimem flush --plan-out plan.yaml && infinimem flush --plan plan.yaml",
         "infinimem flush --plan-template > task.md",
+        "infinimem flush --root .",
     )
 )
 def flush(
@@ -49,11 +52,18 @@ def flush(
     no_split: Annotated[bool, typer.Option("--no-split", help="Let large topics be.")] = False,
     no_merge: Annotated[bool, typer.Option("--no-merge", help="Let small topics be.")] = False,
     no_rewrite: Annotated[bool, typer.Option("--no-rewrite", help="Let duplicates stand.")] = False,
+    root: Annotated[
+        str, typer.Option(metavar="DIR", help="Every library below a folder that is due, several at once.")
+    ] = "",
 ) -> int:
     """Sort what was written into topic documents, as one transaction.
 
     What is not carried out is listed on standard error, nothing of it is lost, and the exit code is 5.
     """
+    if root:
+        if dry_run or estimate or plan or plan_out or plan_template:
+            raise BadInput("--root flushes many libraries; a plan is for one of them: use -L DIR")
+        return flush_root(ctx, root, planner)
     library = shown_library(ctx)
     if plan_template:
         template = library.plan_template()
@@ -79,6 +89,39 @@ def flush(
     if not plan_out or dry_run or wants_json(ctx):
         tell(ctx, report, dry_run=dry_run or bool(plan_out))
     return report.exit_code
+
+
+def flush_root(ctx: typer.Context, root: str, planner: str) -> int:
+    """Flush every library below a folder that is due, and tell what became of all of them."""
+    from collections import Counter
+    from pathlib import Path
+
+    from infinimem.fleet import flush_below
+
+    folder = Path(root).expanduser().absolute()
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder; name one that libraries lie in")
+    counts: Counter[str] = Counter()
+    entries = 0
+    troubles: list[tuple[str, str]] = []
+    with progress() as show:
+        for one in flush_below(folder, planner or "auto", progress=lambda done: show("flushing", done, 0)):
+            counts[one.status] += 1
+            entries += one.entries
+            if one.why:
+                troubles.append((one.path, one.why))
+    if wants_json(ctx):
+        rows = [{"path": path, "why": why} for path, why in troubles]
+        emit({"root": str(folder), "entries": entries, **{kind: counts[kind] for kind in STATES}, "troubles": rows})
+    else:
+        out(
+            f"{count(counts.total(), 'library', 'libraries')} below {shown(str(folder))}: "
+            f"{counts['flushed']:,} flushed ({count(entries, 'entry', 'entries')}), "
+            f"{counts['nothing']:,} not due, {counts['failed']:,} failed"
+        )
+        for path, why in troubles:
+            say(f"{shown(path)}: {on_one_line(why)}")
+    return 5 if troubles else 0
 
 
 @app.command(

@@ -15,6 +15,7 @@ ABOUT = {
     "write": "write --json: the seqs",
     "write-extract": "write --extract --json: the seqs, and what a model took from the words",
     "flush": "flush --json: the report",
+    "flush-root": "flush --root DIR --json: what became of many libraries",
     "flush-estimate": "flush --estimate --json: what a model would cost",
     "ask": "ask --json: answer, citations, evidence",
     "status": "status --json: sizes, ages, problems",
@@ -218,6 +219,12 @@ def output_schema(name: str) -> Schema:
             return rows(record(**PIECE, fields=FIELDS))
         case "recover":
             return record(recovered=SEQS)
+        case "flush-root":
+            kinds = {"flushed": number(), "nothing": number("not due"), "failed": number()}
+            return record(
+                root=text(), entries=number("that left their buffers"), **kinds,
+                troubles=rows(record(path=text(), why=text())),
+            )  # fmt: skip
         case "merge-driver":
             return record(path=text(), conflicts=number())
         case "forget":

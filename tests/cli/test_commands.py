@@ -276,6 +276,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("mcp", ("mcp",)),
     ("flush", ("flush", "--if-due", "--dry-run")),
     ("flush-estimate", ("flush", "--estimate")),
+    ("flush-root", ("flush", "--root", ".")),
     ("flush", ("flush",)),
     ("undo", ("undo",)),
     ("split", ("split", "maya-work", "--dry-run")),
