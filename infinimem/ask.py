@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time as clock_time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from infinimem.model import Filter, Hit, Span, Usage
+from infinimem.model import Filter, Hit, Span, Unit, Usage
+from infinimem.search.records import looks_back
+
+OLD_ONES = 3
+"""Retired entries that may lead to what holds now."""
+LONGEST_CHAIN = 100
 
 
 class Searching(Protocol):
@@ -18,7 +23,15 @@ class Searching(Protocol):
         ...
 
     def missing(self, query: str) -> bool:
-        """Whether no content word of the query occurs anywhere."""
+        """Whether no content word of the query occurs in anything visible."""
+        ...
+
+    def standing(self, seq: int) -> Sequence[Unit]:
+        """Every visible place of a seq."""
+        ...
+
+    def evidence(self, seq: int) -> Sequence[Unit]:
+        """Everything that evidence has of a seq."""
         ...
 
 
@@ -87,14 +100,52 @@ class Answer:
 
 
 def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:
-    """The bm25 reader: search, no model. Evidence is empty when no content word of the question occurs."""
+    """The bm25 reader: search, no model. Evidence is empty when no content word of the question occurs.
+
+    A question may be in the words of what was replaced: then what holds now comes first.
+    """
     started = clock_time.monotonic()
-    hits = [] if index.missing(question) else index.search(question, k, filter)
+    hits = [] if index.missing(question) else list(index.search(question, k, filter))
+    hits = [*successors(index, question, hits, filter), *hits][:k]
     usage = Usage(seconds=clock_time.monotonic() - started)
     evidence = tuple(evidence_of(hit) for hit in hits)
     citations = tuple(piece.place for piece in evidence)
     stop = "evidence" if evidence else "no content word of the question occurs"
     return Answer("", bool(evidence), evidence, citations, stop=stop, usage=usage)
+
+
+def successors(index: Searching, question: str, hits: Sequence[Hit], filter: Filter) -> list[Hit]:
+    """What took the place of retired entries that answer a question better than anything visible does.
+
+    The old entry follows, so that one sees why. Nothing where a filter looks back: there the old ones are hits.
+    """
+    if looks_back(filter):
+        return []
+    best = hits[0].score if hits else 0.0
+    seen = {hit.unit.seqs for hit in hits}
+    found: list[Hit] = []
+    for old in index.search(question, OLD_ONES, replace(filter, retired=True)):
+        if not old.unit.retired or old.score <= best:
+            continue
+        now = holding_now(index, old.unit)
+        if now is not None and now.seqs not in seen:
+            seen.add(now.seqs)
+            found += [Hit(now, old.score), old]
+    return found
+
+
+def holding_now(index: Searching, unit: Unit) -> Unit | None:
+    """The visible entry that a retired one led to, over any number of replacements."""
+    by = unit.retired_by
+    for _ in range(LONGEST_CHAIN):
+        if not by:
+            return None
+        standing = index.standing(by)
+        if standing:
+            return standing[0]
+        after = [one.retired_by for one in index.evidence(by) if one.retired_by]
+        by = after[-1] if after else 0
+    return None
 
 
 def evidence_of(hit: Hit) -> Evidence:

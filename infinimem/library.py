@@ -52,6 +52,7 @@ TIME = re.compile(
 )
 ORDER = ("id", "time", "source", "supersedes", "links", "expires")
 MOST_HITS = 10_000
+PENDING = "a git merge has not been looked at across files yet; --fix does that (some of what follows may come of it)"
 READERS = ("auto", "agentic", "hybrid", "summary", "bm25")
 NO_MODEL_TO_EXTRACT = (
     "no model is configured, so nothing was written; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY, "
@@ -414,6 +415,16 @@ class Library:
 
             commit_paths(self.root, settled.paths, "memory: a merge finished", settled.said)
         return settled.said
+
+    def merge_is_pending(self) -> bool:
+        """Whether a git merge has left something that `finish_merges` would do."""
+        from infinimem.git.run import work_tree
+
+        if work_tree(self.root) is None:
+            return False
+        from infinimem.git.settle import is_pending
+
+        return is_pending(self.root)
 
     def _committed(self, report: Report, *, dry_run: bool, undone: bool = False) -> Report:
         """The report of a run that is also a git commit, where the settings ask for one."""
@@ -938,6 +949,8 @@ class Library:
         self.owner_only("check")
         settled = self.finish_merges() if fix else ()
         done = [Finding(Problem(EVIDENCE, 0, line, False, "merge"), fixable=True, fixed=True) for line in settled]
+        if not fix and self.merge_is_pending():
+            done = [Finding(Problem(EVIDENCE, 0, PENDING, False, "merge"), fixable=True)]
         findings = [*done, *check(self.root, self.clock(), fix=fix)]
         repairs = [(one.problem.path, one.problem.message) for one in findings if one.fixed]
         if not repairs or not self.settings.truth("git.commit"):
@@ -945,7 +958,10 @@ class Library:
         from infinimem.git.commits import commit_repairs
 
         why_not = commit_repairs(self.root, repairs).why_not
-        return [*findings, *([Finding(Problem(".", 0, why_not, blocking=False, code="uncommitted"))] * bool(why_not))]
+        return [
+            *findings,
+            *([Finding(Problem(EVIDENCE, 0, why_not, blocking=False, code="uncommitted"))] * bool(why_not)),
+        ]
 
     def file_of(self, topic: str) -> str:
         """The library-relative path of a topic's file, of CURRENT's for `CURRENT`. Raises `UnknownTopic`."""

@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, NeedsAttention
 from infinimem.model import CURRENT, Document, Entry, Problem, Tie, Unit, path_of, topic_of
 from infinimem.store.buffer import read_if_there
 from infinimem.store.evidence import read_records, retirement
-from infinimem.store.layout import BUFFER, safe_path
+from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS, safe_path
 from infinimem.store.read import read_file
 from infinimem.text.document import title_of
 from infinimem.text.lines import strip_ending
@@ -159,8 +159,36 @@ def status(root: Path, index: Index, settings: Settings, now: datetime) -> Statu
         is_due(document, settings, now),
         last,
         newest,
-        (*document.blocking, *lost(root, document, index)),
+        (
+            *document.blocking,
+            *lost(root, document, index),
+            *missing_topics(rows, last, len(buffered)),
+            *unfinished(root),
+        ),
     )
+
+
+def missing_topics(rows: Sequence[CatalogRow], last: str, buffered: int) -> tuple[Problem, ...]:
+    """That there is no topic at all although a flush has made some."""
+    if rows or buffered or not last:
+        return ()
+    message = f"no topic is there although a flush made some ({last[:10]}); bring the files back (git, backup)"
+    return (Problem(TOPICS, 0, message, blocking=False, code="gone"),)
+
+
+def unfinished(root: Path) -> tuple[Problem, ...]:
+    """That git is in the middle of something that concerns memory."""
+    from infinimem.git.run import work_tree
+
+    if work_tree(root) is None:
+        return ()
+    from infinimem.git.settle import refuse_under_way
+
+    try:
+        refuse_under_way(root)
+    except NeedsAttention as error:
+        return (Problem(EVIDENCE, 0, str(error), code="conflict"),)
+    return ()
 
 
 def lost(root: Path, document: Document, index: Index) -> tuple[Problem, ...]:

@@ -160,8 +160,10 @@ def show_repairs(ctx: typer.Context) -> int:
 
 
 def code_of(findings: Sequence[Finding]) -> int:
-    """The exit code of a check: 3 when a file cannot be changed until a person has looked at it."""
-    return 3 if any(finding.problem.blocking and not finding.fixed for finding in findings) else 0
+    """3 when a file cannot be changed until a person has looked at it; 5 when a repair could not be committed."""
+    if any(finding.problem.blocking and not finding.fixed for finding in findings):
+        return 3
+    return 5 if any(finding.problem.code == "uncommitted" for finding in findings) else 0
 
 
 def finding_values(finding: Finding) -> dict[str, Any]:

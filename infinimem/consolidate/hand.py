@@ -82,7 +82,8 @@ def sign_topics(root: Path, note: int, at: str) -> tuple[str, ...]:
                 signed.append(topic_of(path))
     newest = max((status.ctime_ns for status in seen.values()), default=0)
     if newest > looked:
-        write_private(root / LOOKED, str(newest).encode())
+        with suppress(OSError):  # then all are looked at once more
+            write_private(root / LOOKED, str(newest).encode())
     return tuple(signed)
 
 

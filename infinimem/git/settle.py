@@ -52,7 +52,7 @@ from infinimem.text.document import body_tokens, edit, entry_lines, events, pars
 from infinimem.text.header import key_span, render_flow, render_scalar
 from infinimem.text.lines import ending_of, join_lines
 from infinimem.text.merge import bare_lines, pieces_of
-from infinimem.text.signature import render_seqs
+from infinimem.text.signature import parse_seqs, render_seqs
 
 SHOWN = 12
 
@@ -111,6 +111,11 @@ class Settled:
     paths: tuple[str, ...] = ()
 
 
+def is_pending(root: Path) -> bool:
+    """Whether a git merge has left something to be looked at; nothing is changed."""
+    return any(changed_paths(root, merge) and not is_settled(root, merge) for merge in unsettled(root)[1])
+
+
 def settle(root: Path, at: str) -> Settled:
     """Finish what git merges have left; empty where there was nothing to do.
 
@@ -163,6 +168,7 @@ def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> De
     follow_redirects(desk)
     one_place_each(desk, base, keeps, yields, records)
     retire_both(desk, base, keeps, yields, records)
+    tell_rivals(desk, base, keeps, yields)
     if is_untouched(root, merge):
         bring_back(desk, base, keeps, yields, records)
     commit(desk, note, merge, max([next_seq(root, note), *(new + 1 for new in numbers.values())]))
@@ -578,6 +584,26 @@ def retire_both(desk: Desk, base: Side, keeps: Side, yields: Side, records: Mapp
                     signature = Signature(entry.seqs, (("rev", str(count)), ("at", desk.at)))
                     desk.lines += entry_lines(signature, entry.text)
                 drop_line(desk, path, entry, [one for one in entry.seqs if one != seq], records)
+
+
+def tell_rivals(desk: Desk, base: Side, keeps: Side, yields: Side) -> None:
+    """Say where each side put another entry in the place of the same one: which of them holds, a person knows."""
+    ours, theirs = (successors(side, base) for side in (keeps, yields))
+    for seq in sorted(ours.keys() & theirs.keys()):
+        if ours[seq] != theirs[seq]:
+            desk.said.append(
+                f"both sides replaced {seq}, by {ours[seq]} and by {theirs[seq]}; both are shown: see which holds"
+            )
+
+
+def successors(side: Side, base: Side) -> dict[int, int]:
+    """What took the place of each seq on one side since both sides parted."""
+    found: dict[int, int] = {}
+    for line, event in side.events:
+        by = parse_seqs(event.get("by"))
+        if (line,) not in base.pieces and event.kind == "retire" and event.get("why") == "superseded" and by:
+            found.update(dict.fromkeys(event.seqs, by[0]))
+    return found
 
 
 def last_events(side: Side, base: Side) -> dict[int, tuple[str, str]]:

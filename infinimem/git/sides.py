@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -170,7 +171,8 @@ def has_only_grown(root: Path, merge: Merge) -> bool:
 def note_settled(root: Path, head: str) -> None:
     """Remember up to where merges are finished."""
     if head:
-        write_private(root / SETTLED, f"{head}\n".encode())
+        with suppress(OSError):  # then it is looked at once more
+            write_private(root / SETTLED, f"{head}\n".encode())
 
 
 def changed_paths(root: Path, merge: Merge) -> list[str]:

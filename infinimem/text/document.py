@@ -329,7 +329,7 @@ def prose_units(document: Document) -> Iterator[Unit]:
                 body = "".join(document.lines[start:line]).strip(BLANK)
                 yield Unit(document.path, start + 1, line, body, (), headings(start))
                 start = -1
-            if start < 0 and not heading and any(char.isalnum() for char in text):
+            if start < 0 and not heading and any(char.isalnum() for char in text) and not CONFLICT.match(text):
                 start = line
         at = max(at, edge.stop)
 

@@ -313,3 +313,19 @@ def test_a_clone_ignores_its_derived_files(pair: Callable[..., list[Clone]]) -> 
     Library.open(two.root).search("Nordlys")
     assert git(two.root, "status", "--porcelain") == ""
     assert git(two.root, "ls-files", ".infinimem") == ""
+
+
+def test_what_both_sides_replaced_is_said(pair: Callable[..., list[Clone]]) -> None:
+    one, two = pair()
+    one.library.write("Maya is at Fjord Labs zq10z.", source="user", supersedes=[1])
+    one.library.flush("lexical")
+    two.library.write("Maya is at Havbanken zq11z.", source="user", supersedes=[1])
+    two.library.flush("lexical")
+    one.sync()
+    two.commit("work")
+    two.pull()
+    assert [found.problem.code for found in two.library.check()][:1] == ["merge"]
+    said = [found.problem.message for found in two.library.check(fix=True) if found.problem.code == "merge"]
+    assert said[-1] == "both sides replaced 1, by 4 and by 5; both are shown: see which holds"
+    two.commit("finish")
+    assert_kept(two, {"zq10z", "zq11z"})

@@ -1,0 +1,24 @@
+"""A question in the words of what was replaced leads to what holds now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from infinimem import Library
+
+
+def test_a_fact_that_was_replaced_in_other_words_is_found(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write(["I live in Gothenburg near the harbour.", "Jonas is allergic to nuts."], source="user")
+    library.flush("lexical")
+    library.write("We moved to Malmö.", source="user", supersedes=[1])
+    library.flush("lexical")
+    library.write("We are in Lund now.", source="user", supersedes=[3])
+    library.flush("lexical")
+    answer = library.ask("Where do I live?", reader="bm25")
+    assert answer.found
+    assert [(piece.text, piece.retired) for piece in answer.evidence] == [
+        ("We are in Lund now.", ""),
+        ("I live in Gothenburg near the harbour.", "superseded"),
+    ]
+    assert not library.ask("Which saxophone does Kwame play?", reader="bm25").found
