@@ -161,7 +161,7 @@ def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> De
         pairs = ", ".join(f"{old} is now {new}" for old, new in list(numbers.items())[:SHOWN])
         more = ", …" if len(numbers) > SHOWN else ""
         desk.said.append(f"two machines had given the same numbers to different entries: {pairs}{more}")
-        yields = renumbered_side(yields, numbers, base, keeps)
+        yields = renumbered_side(yields, numbers, base)
     complete_evidence(desk, base, keeps, yields)
     records = records_of(desk)
     mend_buffer(desk, base, keeps, yields, records, complete=has_only_grown(root, merge))
@@ -302,10 +302,13 @@ def renumber_log(document: Document, numbers: Mapping[int, int], base: Side, kee
     return parse(document.path, join_lines(tuple(changed)))
 
 
-def renumbered_side(side: Side, numbers: Mapping[int, int], base: Side, keeps: Side) -> Side:
-    """The yielding side as if it had given the new numbers from the start."""
+def renumbered_side(side: Side, numbers: Mapping[int, int], base: Side) -> Side:
+    """The yielding side as if it had given the new numbers from the start.
+
+    Here every line is its own, also one that reads the same on the other side: two retirements of one second.
+    """
     return Side(
-        {path: renumber_document(document, numbers, base, keeps, side) for path, document in side.documents.items()}
+        {path: renumber_document(document, numbers, base, Side({}), side) for path, document in side.documents.items()}
     )
 
 
