@@ -14,6 +14,7 @@ from infinimem.consolidate.hand import rejoined, sign
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
+from infinimem.git.renumber import renumbered
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of
 from infinimem.plan.desk import aux_list, is_pinned, set_aux, set_header, topic_ties
 from infinimem.plan.rules import MOST_LINKS, RELATIONS, beyond_entries
@@ -375,9 +376,18 @@ def check_doubled(survey: Survey) -> None:
         if document.is_guest:
             continue
         edits: list[tuple[Span, Sequence[str]]] = []
+        renamed: dict[int, int] = {}
         for entry in document.entries:
             clash = next((seq for seq in entry.seqs if seq in first), None)
             if clash is None:
+                signature = renumbered(entry.signature, renamed)
+                if document.id == CURRENT and signature != entry.signature:  # written after it, about it
+                    survey.given.update(entry.seqs)
+                    seqs = tuple(survey.take_seq() for _ in entry.seqs)
+                    renamed.update(zip(entry.seqs, seqs, strict=True))
+                    signature = Signature(seqs, signature.fields)
+                    entry = replace(entry, signature=signature)
+                    edits.append((entry.span, entry_lines(signature, entry.text)))
                 first.update((seq, (document.path, entry)) for seq in entry.seqs)
                 continue
             path, other = first[clash]
@@ -401,7 +411,9 @@ def check_doubled(survey: Survey) -> None:
                     fixable=can,
                 )
                 seqs = tuple(survey.take_seq() if seq in first else seq for seq in entry.seqs)
-                signature = Signature(seqs, entry.signature.fields)
+                signature = renumbered(Signature(entry.seqs, entry.signature.fields), renamed)
+                signature = Signature(seqs, signature.fields)
+                renamed.update(zip(entry.seqs, seqs, strict=True))
                 first.update((seq, (document.path, entry)) for seq in seqs)
                 edits.append((entry.span, entry_lines(signature, entry.text)))
         if edits and writable(document):

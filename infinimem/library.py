@@ -589,6 +589,7 @@ class Library:
 
         self.owner_only("recover")
         require(not isinstance(seqs, str | int), "recover takes several seqs, as a list")
+        self.finish_merges()
         return recover(self.root, list(seqs))
 
     def forget(
@@ -617,6 +618,8 @@ class Library:
         require(not (numbers and (where or pattern)), "name seqs, or say where and what they are, not both")
         compiled = compile_pattern(pattern, ignore_case=ignore_case) if pattern else None
         wanted = Wanted(numbers, tuple((where or {}).items()), compiled, copies)
+        if not dry_run:
+            self.finish_merges()
         self.close()
         return forget(self.root, wanted, self.clock(), dry_run=dry_run)
 

@@ -140,16 +140,31 @@ def settle(root: Path, at: str) -> Settled:
 def is_settled(root: Path, merge: Merge) -> bool:
     """Whether evidence says that a machine has finished this merge."""
     mark = f"<event=merge, of={merge.name},".encode()
-    return any(mark in path.read_bytes() for path in evidence_files(root))
+    if any(mark in path.read_bytes() for path in evidence_files(root)):
+        return True
+    # whatever writes evidence finishes merges first: one above the merge means that there was nothing to do then,
+    # and doing it now would undo what happened since
+    span = f"{merge.result}..HEAD"
+    return bool(run_git(root, "rev-list", "--no-merges", "--ancestry-path", "-n", "1", span, "--", EVIDENCE).out)
 
 
 def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> Desk:
     """Finish one merge: renumber, bring every entry to one place, complete evidence. One transaction."""
-    sides = [read_side(root, commit, paths) for commit in (merge.base, merge.ours, merge.theirs)]
+    # evidence of months that neither side touched knows seqs that both may have brought back
+    months = {path for path in list_files(root) if path.startswith(f"{EVIDENCE}/")}
+    sides = [
+        read_side(root, commit, sorted({*paths, *months}) if commit == merge.base else paths)
+        for commit in (merge.base, merge.ours, merge.theirs)
+    ]
     base, ours, theirs = sides
     clashes = clashes_of(base, ours, theirs)
+    gone, lost = forgotten_clashes(base, ours, theirs), forgotten_clashes(base, theirs, ours)
     known = published(root, merge) if clashes else ""
-    ours_keeps = known == merge.ours if known else not clashes or older(clashes[0], ours, theirs)
+    if gone or lost:
+        ours_keeps = bool(gone)  # a forgotten number stays forgotten; the other entry gets a new one
+    else:
+        ours_keeps = known == merge.ours if known else not clashes or older(clashes[0], ours, theirs)
+    clashes = sorted({*clashes, *(gone or lost)})
     keeps, yields = (ours, theirs) if ours_keeps else (theirs, ours)
     desk = read_desk(root, at, {path for side in sides for path in side.documents})
     if any(document.blocking for path, document in desk.documents.items() if not path.startswith(f"{TOPICS}/")):
@@ -182,6 +197,18 @@ def clashes_of(base: Side, ours: Side, theirs: Side) -> list[int]:
     """The seqs that both sides gave, to entries that are not the same."""
     fresh = (ours.firsts.keys() & theirs.firsts.keys()) - base.firsts.keys()
     return sorted(seq for seq in fresh if identity(ours.firsts[seq]) != identity(theirs.firsts[seq]))
+
+
+def forgotten_clashes(base: Side, forgetful: Side, other: Side) -> list[int]:
+    """The seqs that one side gave and forgot, and that the other side gave to an entry written at another time."""
+    return [
+        seq
+        for line, event in forgetful.events
+        if event.kind == "forget" and (line,) not in base.pieces
+        for seq in event.seqs
+        if seq in other.firsts and seq not in base.firsts and seq not in forgetful.firsts
+        if event.get("observed") and other.firsts[seq].observed not in ("", event.get("observed"))
+    ]
 
 
 def identity(entry: Entry) -> tuple[str, str, str]:

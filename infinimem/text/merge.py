@@ -13,10 +13,11 @@ from infinimem.errors import Unreadable
 from infinimem.model import Document, Entry, Signature
 from infinimem.text.document import body_tokens, item_lines, parse, read_heading, render
 from infinimem.text.header import key_span, render_flow, render_scalar, set_key
-from infinimem.text.lines import ending_of, is_blank, join_lines, strip_ending
+from infinimem.text.lines import closing_fence, ending_of, is_blank, join_lines, strip_ending
 from infinimem.text.signature import render_signature
 
 LOG_ROWS = 20
+CODE = "code"
 OURS, MIDDLE, THEIRS = "<<<<<<< ours", "=======", ">>>>>>> theirs"
 
 
@@ -42,7 +43,7 @@ class Atom:
     @property
     def is_blank(self) -> bool:
         """Whether it is a line with nothing on it."""
-        return not self.seqs and is_blank(self.line)
+        return not self.seqs and not self.twin.startswith(CODE) and is_blank(self.line)
 
 
 BLANK = Atom()
@@ -229,8 +230,12 @@ def layout_of(document: Document) -> list[Atom]:
     while at < len(lines):
         entry = entries.get(at)
         if entry is None:
+            code_end = closing_fence(document.lines, at)
             found.append(Atom(line=lines[at]))
             at += 1
+            while at <= code_end:  # no headings, no blank lines to be trimmed: code
+                found.append(Atom(line=lines[at], twin=CODE))
+                at += 1
             continue
         atom = atom_of(entry, taken)
         taken[atom] = True
@@ -297,8 +302,7 @@ def resolve(was: list[Atom], ours: list[Atom], theirs: list[Atom]) -> tuple[list
     elif mine == old:
         both = with_groups(theirs, entries_alone(ours))
     elif is_within(old, mine) and is_within(old, other):
-        fresh = Counter(other) - Counter(old)
-        both = with_groups(ours, [atom for atom in theirs if atom not in old or fresh[atom] > 0])
+        both = with_groups(ours, paragraphs_added(theirs, old, ours))
     else:
         torn = [Atom(line=OURS), *mine, Atom(line=MIDDLE), *other, Atom(line=THEIRS)]
         rest = with_groups(entries_alone(ours), entries_alone(theirs))
@@ -325,6 +329,27 @@ def prose_of(atoms: Sequence[Atom]) -> list[Atom]:
 def entries_alone(atoms: Sequence[Atom]) -> list[Atom]:
     """The entries, and the headings that tell where they belong."""
     return [atom for atom in atoms if atom.seqs or heading(atom)]
+
+
+def paragraphs_added(theirs: Sequence[Atom], old: Sequence[Atom], ours: Sequence[Atom]) -> list[Atom]:
+    """A region without the prose that was there before; prose that ours lacks as a whole paragraph is made distinct.
+
+    Lines such as ``` or |---| stand in many paragraphs: one of theirs is not there because ours has such a line.
+    """
+    rest = list(old)
+    result: list[Atom] = []
+    run: list[Atom] = []
+    for atom in (*theirs, BLANK):
+        if atom.seqs or atom.is_blank or heading(atom):
+            known = any(list(ours[at : at + len(run)]) == run for at in range(len(ours)))
+            result += run if known else [replace(one, twin=f"{one.twin}theirs") for one in run]
+            run = []
+            result.append(atom)
+        elif rest and atom == rest[0]:
+            rest.pop(0)
+        else:
+            run.append(atom)
+    return result[:-1]
 
 
 def is_within(few: Sequence[Atom], many: Sequence[Atom]) -> bool:
@@ -357,7 +382,7 @@ def after_redirect(short: int, full: int, skeletons: Sequence[Sequence[Atom]], w
 
 def heading(atom: Atom) -> str:
     """The heading that a line is, by name; the title is the same whatever it says. "" for none."""
-    level, name = (0, "") if atom.seqs else read_heading(atom.line, "\n")
+    level, name = (0, "") if atom.seqs or atom.twin.startswith(CODE) else read_heading(atom.line, "\n")
     return "# title" if level == 1 else f"{level} {name.casefold()}" if level else ""
 
 
@@ -453,9 +478,13 @@ def merge_headers(old: Document, mine: Document, other: Document) -> tuple[list[
         if repr(here.get(key)) == repr(before.get(key)):
             lines = set_key(mine.path, lines, key, raw_value(other, key))
         elif key in MERGED_KEYS:
-            lines = set_key(mine.path, lines, key, MERGED_KEYS[key](mine, other))
+            lines = set_key(mine.path, lines, key, MERGED_KEYS[key](old, mine, other))
         else:
             torn.append(key)
+    for key in before:
+        if key not in there and key not in MERGED_KEYS and repr(here.get(key)) == repr(before[key]):
+            span = key_span(lines, parse(mine.path, join_lines(tuple(lines))).header, key)
+            lines = (*lines[: span.start], *lines[span.stop :])  # theirs took it out
     ending = ending_of(mine.lines)
     result = [strip_ending(line, ending) for line in lines]
     for key in torn:
@@ -475,7 +504,7 @@ def raw_value(document: Document, key: str) -> str:
     return "\n".join((first, *lines[1:]))
 
 
-def newest_summary(mine: Document, other: Document) -> str:
+def newest_summary(old: Document, mine: Document, other: Document) -> str:
     """The summary of the side whose update log is newer; of equal ones the longer."""
     versions = [(last_change(one), len(str(one.header.fields["summary"])), one) for one in (mine, other)]
     best = max(versions, key=lambda version: version[:2])[2]
@@ -499,7 +528,7 @@ def time_of(row: Any) -> str:
     return value.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(value, datetime) else str(value or "")
 
 
-def both_logs(mine: Document, other: Document) -> str:
+def both_logs(old: Document, mine: Document, other: Document) -> str:
     """The update logs together, in order of time, the newest rows."""
     rows = {repr(row): row for row in (*rows_of(mine), *rows_of(other))}
     newest = sorted(rows.values(), key=time_of)[-LOG_ROWS:]
@@ -515,23 +544,31 @@ def render_row(row: Any) -> str:
     return render_flow(row)
 
 
-def both_aux(mine: Document, other: Document) -> str:
-    """`aux` key by key: lists together, else ours."""
-    here, there = mine.header.fields.get("aux") or {}, other.header.fields.get("aux") or {}
+def both_aux(old: Document, mine: Document, other: Document) -> str:
+    """`aux` key by key, lists member by member: what either side added or took out; ours where both changed it."""
+    was, here, there = (document.header.fields.get("aux") or {} for document in (old, mine, other))
     if not isinstance(here, Mapping) or not isinstance(there, Mapping):
         raise Unreadable(f"{mine.path}: `aux` is not a list of `key: value`; make it one, or remove it")
-    both = {**there, **here}
-    for key, value in here.items():
-        if isinstance(value, list) and isinstance(there.get(key), list):
-            both[key] = [*value, *(one for one in there[key] if one not in value)]
+    was = was if isinstance(was, Mapping) else {}
+    both = {}
+    for key in dict.fromkeys((*there, *here)):
+        before, ours, theirs = was.get(key), here.get(key), there.get(key)
+        if isinstance(ours, list) and isinstance(theirs, list):
+            known = before if isinstance(before, list) else []
+            gone = [one for one in known if one not in ours or one not in theirs]
+            both[key] = [one for one in (*ours, *(one for one in theirs if one not in ours)) if one not in gone]
+            continue
+        value = theirs if ours == before else ours
+        if value is not None:
+            both[key] = value
     return render_flow(both)
 
 
-MERGED_KEYS: Mapping[str, Callable[[Document, Document], str]] = {
-    "id": lambda mine, other: render_scalar(str(mine.header.fields["id"])),
+MERGED_KEYS: Mapping[str, Callable[[Document, Document, Document], str]] = {
+    "id": lambda old, mine, other: render_scalar(str(mine.header.fields["id"])),
     "summary": newest_summary,
-    "token_count": lambda mine, other: str(mine.header.fields["token_count"]),
-    "created_time": lambda mine, other: min(raw_value(mine, "created_time"), raw_value(other, "created_time")),
+    "token_count": lambda old, mine, other: str(mine.header.fields["token_count"]),
+    "created_time": lambda old, mine, other: min(raw_value(mine, "created_time"), raw_value(other, "created_time")),
     "update_log": both_logs,
     "aux": both_aux,
 }

@@ -329,3 +329,49 @@ def test_what_both_sides_replaced_is_said(pair: Callable[..., list[Clone]]) -> N
     assert said[-1] == "both sides replaced 1, by 4 and by 5; both are shown: see which holds"
     two.commit("finish")
     assert_kept(two, {"zq10z", "zq11z"})
+
+
+def test_a_merge_that_left_nothing_to_do_is_not_finished_again_elsewhere(pair: Callable[..., list[Clone]]) -> None:
+    """A fresh clone took an entry out of its topic that a person had brought back after the merge."""
+    one, two = pair()
+    one.library.write("Maya has left Nordlys zq10z.", source="user", supersedes=[1])
+    one.library.flush("lexical")
+    (two.root / "README.md").write_text("two\n")
+    merged(one, two)
+    one.library.recover([1])
+    one.library.flush("lexical")
+    one.sync()
+    git(one.root.parent, "clone", "-q", str(one.root.parent / "origin.git"), str(one.root.parent / "fresh"))
+    fresh = Clone(one.root.parent / "fresh")
+    fresh.library.check(fix=True)
+    assert fresh.files() == one.files()
+
+
+def test_tables_that_both_sides_add_in_one_place_stay_whole(pair: Callable[..., list[Clone]]) -> None:
+    one, two = pair()
+    topic = next((one.root / "topics").glob("*.md")).name
+    tables = {}
+    for clone, name in ((one, "berths"), (two, "keels")):
+        tables[name] = f"\n| {name} | m |\n|---|---|\n| Terna | 7 |\n\n```\n# {name}\n\ncode\n```\n"
+        with (clone.root / "topics" / topic).open("a") as file:
+            file.write(tables[name])
+    merged(one, two)
+    text = (one.root / "topics" / topic).read_text()
+    assert all(table.strip("\n") in text for table in tables.values()), text
+
+
+def test_what_one_side_takes_out_of_the_front_matter_stays_out(pair: Callable[..., list[Clone]]) -> None:
+    one, two = pair()
+    path = next((one.root / "topics").glob("*.md"))
+    path.write_text(path.read_text().replace("aux: {}", "aux: {pinned: true, tags: [work, oslo]}\nowner: Maya"))
+    one.sync()
+    two.sync()
+    other = two.root / "topics" / path.name
+    path.write_text(
+        path.read_text().replace("pinned: true, tags: [work, oslo]", "tags: [work]").replace("\nowner: Maya", "")
+    )
+    other.write_text(other.read_text().replace("oslo]", "oslo, norway]"))
+    merged(one, two)
+    text = path.read_text()
+    assert "aux: {tags: [work, norway]}\n" in text
+    assert "owner" not in text
