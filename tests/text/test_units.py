@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from infinimem.consolidate.hand import sign
 from infinimem.model import Document
 from infinimem.text.document import parse, units, unsigned_entries
+from infinimem.text.lines import CONFLICT
 from infinimem.text.tokens import estimate
 from tests.text.hostile import Dice, dice, files, lines, ours, texts
 
@@ -18,14 +19,17 @@ SIGNED = re.compile(r"[-*+] <seq=(?P<seq>\d+), source=hand, observed=2026-05-01T
 
 
 def prose_lines(document: Document) -> set[int]:
-    """The lines that hold words and are neither header, heading nor entry."""
+    """The lines that hold words and are neither header, heading, entry nor a mark that git left."""
     first = 0 if document.blocking and "id" not in document.header.fields else document.header.span.stop
     headings = {block.span.start for block in document.blocks if block.level}
     entries = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
     return {
         at
         for at, line in enumerate(document.lines)
-        if at >= first and at not in headings | entries and any(letter.isalnum() for letter in line)
+        if at >= first
+        and at not in headings | entries
+        and any(letter.isalnum() for letter in line)
+        and not CONFLICT.match(line)
     }
 
 
