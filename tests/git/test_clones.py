@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -375,3 +376,32 @@ def test_what_one_side_takes_out_of_the_front_matter_stays_out(pair: Callable[..
     text = path.read_text()
     assert "aux: {tags: [work, norway]}\n" in text
     assert "owner" not in text
+
+
+def test_a_plain_merge_that_git_can_make_gives_what_the_driver_gives(tmp_path: Path) -> None:
+    """Entries that both wrote, one topic that each changed: with and without the driver, times of the clock apart."""
+    results = []
+    for drivers in (True, False):
+        folder = tmp_path / str(drivers)
+        folder.mkdir()
+        one, two = make_clones(folder, ["one", "two"], drivers=drivers)
+        plan = folder / "plan.yaml"
+        plan.write_text(
+            "plan: 1\nsteps:\n- create: {topic: boat, title: Boat}\n- extend: {topic: boat, heading: '', seqs: 1-2}\n"
+            "- create: {topic: work, title: Work}\n- extend: {topic: work, heading: '', seqs: 3-4}\n"
+        )
+        texts = ["The boat zq1z.", "Her berth zq2z.", "The office zq3z.", "Ines zq4z."]
+        one.library.write(texts, source="user", observed="2026-05-01T08:00:00Z")
+        one.library.flush(plan=plan)
+        one.sync()
+        two.sync()
+        one.change_words(1, "The boat zq5z.")
+        one.library.write("Written here zq6z.\nand on", source="user", observed="2026-05-02T08:00:00Z")
+        two.change_words(3, "The office zq7z.")
+        two.library.write("Written there zq8z.\nand on", source="user", observed="2026-05-02T09:00:00Z")
+        merged(one, two)
+        kept = {path: text for path, text in one.files().items() if not path.startswith("evidence/")}
+        results.append({path: re.sub(rb"time: [0-9TZ:-]+", b"time: then", text) for path, text in kept.items()})
+    assert results[0].keys() == results[1].keys()
+    for path, content in results[0].items():
+        assert results[1][path] == content, path
