@@ -129,7 +129,8 @@ class Machines(RuleBasedStateMachine):
         assert files[0] == files[1] == files[2]
         last = self.clones[2]
         assert_kept(last, self.written.keys() - self.replaced)
-        assert [str(found.problem) for found in last.library.check()] == []
+        # a summary of what was deleted by hand since waits for the topic's next flush
+        assert [str(found.problem) for found in last.library.check() if found.problem.code != "summary"] == []
         assert_references_hold(last)
         shutil.rmtree(self.folder)
 
