@@ -180,8 +180,8 @@ def finish(root: Path, note: int, at: str, merge: Merge, paths: list[str]) -> De
     complete_evidence(desk, base, keeps, yields)
     records = records_of(desk)
     mend_buffer(desk, base, keeps, yields, records, complete=has_only_grown(root, merge))
+    one_place_each(desk, base, keeps, yields, records)  # first, for it knows which words a person wrote
     follow_redirects(desk)
-    one_place_each(desk, base, keeps, yields, records)
     retire_both(desk, base, keeps, yields, records)
     tell_rivals(desk, base, keeps, yields)
     if is_untouched(root, merge):

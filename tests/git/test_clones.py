@@ -406,3 +406,21 @@ def test_a_plain_merge_that_git_can_make_gives_what_the_driver_gives(tmp_path: P
     assert results[0].keys() == results[1].keys()
     for path, content in results[0].items():
         assert results[1][path] == content, path
+
+
+def test_words_edited_in_a_topic_that_the_other_merged_away_are_kept(pair: Callable[..., list[Clone]]) -> None:
+    one, two = pair()
+    one.library.write("Trip to Lisbon in May zq10z", source="user")
+    plan = one.root / "plan.yaml"
+    plan.write_text(
+        "plan: 1\nsteps:\n- create: {topic: lisbon, title: Lisbon}\n- extend: {topic: lisbon, heading: '', seqs: 4}\n"
+    )
+    one.library.flush(plan=plan)
+    plan.unlink()
+    one.sync()
+    two.sync()
+    topic = one.shown()[1][0]
+    one.library.merge([topic, "lisbon"])
+    two.change_words(4, "Trip to Lisbon in June zq10z")
+    merged(one, two)
+    assert one.shown()[4] == (topic, "Trip to Lisbon in June zq10z")
