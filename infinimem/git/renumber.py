@@ -8,12 +8,11 @@ from infinimem.model import Signature
 from infinimem.text.document import ITEM
 from infinimem.text.signature import (
     parse_fields,
-    parse_seqs,
     parse_signature,
     render_fields,
-    render_seqs,
     render_signature,
     renumber_links,
+    renumber_seqs,
 )
 
 REFERENCES = ("seq", "by", "supersedes", "split_from")
@@ -23,24 +22,11 @@ EVENT = "- <event="
 Numbers = Mapping[int, int]
 
 
-def with_new_seqs(text: str, numbers: Numbers) -> str:
-    """`12-15+18` with some of its seqs changed; text that is no such thing stays."""
-    seqs = parse_seqs(text)
-    if numbers.keys().isdisjoint(seqs):
-        return text
-    return render_seqs(numbers.get(seq, seq) for seq in seqs)
-
-
-def with_new_links(text: str, numbers: Numbers) -> str:
-    """`31:contradicts+maya-home` with some of its seqs changed; topics and relations stay."""
-    return renumber_links(text, numbers)
-
-
 def with_new_field(key: str, value: str, numbers: Numbers) -> str:
     """A field's value with some seqs changed, if it holds seqs."""
     if key == "links":
-        return with_new_links(value, numbers)
-    return with_new_seqs(value, numbers) if key in REFERENCES else value
+        return renumber_links(value, numbers)
+    return renumber_seqs(value, numbers) if key in REFERENCES else value
 
 
 def renumbered(signature: Signature, numbers: Numbers) -> Signature:

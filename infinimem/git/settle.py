@@ -14,7 +14,7 @@ from pathlib import Path
 from infinimem.consolidate.commit import extract
 from infinimem.errors import NeedsAttention, Unreadable
 from infinimem.git.driver import merge_three
-from infinimem.git.renumber import renumber_line, with_new_seqs
+from infinimem.git.renumber import renumber_line
 from infinimem.git.run import run_git, under_way
 from infinimem.git.sides import (
     Merge,
@@ -52,7 +52,7 @@ from infinimem.text.document import body_tokens, edit, entry_lines, events, pars
 from infinimem.text.header import key_span, render_flow, render_scalar
 from infinimem.text.lines import ending_of, join_lines
 from infinimem.text.merge import bare_lines, pieces_of
-from infinimem.text.signature import parse_seqs, render_seqs
+from infinimem.text.signature import parse_seqs, render_seqs, renumber_seqs
 
 SHOWN = 12
 
@@ -321,7 +321,7 @@ def renumber_log(document: Document, numbers: Mapping[int, int], base: Side, kee
         if not isinstance(row, Mapping) or "seq" not in row or row in others or row not in theirs:
             continue
         old = str(row["seq"])
-        new = with_new_seqs(old, numbers)
+        new = renumber_seqs(old, numbers)
         for at in range(span.start, span.stop):
             if new != old and f"seq: {old}}}" in changed[at] and str(row.get("op")) in changed[at]:
                 changed[at] = changed[at].replace(f"seq: {old}}}", f"seq: {new}}}")

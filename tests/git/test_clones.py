@@ -268,8 +268,8 @@ def test_what_one_replaced_and_the_other_edited_stays_replaced_and_keeps_its_wor
     assert "zq11z" in (one.root / "evidence").glob("*.md").__next__().read_text()
 
 
-def test_what_one_adds_to_a_topic_that_the_other_merged_away_follows_it(pair: Callable[..., list[Clone]]) -> None:
-    one, two = pair()
+def with_lisbon(one: Clone, two: Clone) -> str:
+    """A second topic, `lisbon`, with entry 4, in both clones; gives the first topic's id."""
     one.library.write("Trip to Lisbon in May zq10z", source="user")
     plan = one.root / "plan.yaml"
     plan.write_text(
@@ -279,7 +279,12 @@ def test_what_one_adds_to_a_topic_that_the_other_merged_away_follows_it(pair: Ca
     plan.unlink()
     one.sync()
     two.sync()
-    topic = one.shown()[1][0]
+    return one.shown()[1][0]
+
+
+def test_what_one_adds_to_a_topic_that_the_other_merged_away_follows_it(pair: Callable[..., list[Clone]]) -> None:
+    one, two = pair()
+    topic = with_lisbon(one, two)
     one.library.merge([topic, "lisbon"])
     two.library.write("Lisbon again zq11z", source="user")
     plan = two.root / "plan.yaml"
@@ -410,16 +415,7 @@ def test_a_plain_merge_that_git_can_make_gives_what_the_driver_gives(tmp_path: P
 
 def test_words_edited_in_a_topic_that_the_other_merged_away_are_kept(pair: Callable[..., list[Clone]]) -> None:
     one, two = pair()
-    one.library.write("Trip to Lisbon in May zq10z", source="user")
-    plan = one.root / "plan.yaml"
-    plan.write_text(
-        "plan: 1\nsteps:\n- create: {topic: lisbon, title: Lisbon}\n- extend: {topic: lisbon, heading: '', seqs: 4}\n"
-    )
-    one.library.flush(plan=plan)
-    plan.unlink()
-    one.sync()
-    two.sync()
-    topic = one.shown()[1][0]
+    topic = with_lisbon(one, two)
     one.library.merge([topic, "lisbon"])
     two.change_words(4, "Trip to Lisbon in June zq10z")
     merged(one, two)
