@@ -178,11 +178,11 @@ def missing_topics(rows: Sequence[CatalogRow], last: str, buffered: int) -> tupl
 
 def unfinished(root: Path) -> tuple[Problem, ...]:
     """That git is in the middle of something that concerns memory."""
-    from infinimem.git.run import work_tree
+    from infinimem.git.run import under_way
 
-    if work_tree(root) is None:
+    if not under_way(root):
         return ()
-    from infinimem.git.settle import refuse_under_way
+    from infinimem.git.settle import refuse_under_way  # only now: `status` is asked often, and this is a heavy import
 
     try:
         refuse_under_way(root)
