@@ -1,4 +1,4 @@
-"""The table and the JSON that every benchmark here gives: figures with the versions, the seed and the machine beside them."""
+"""The table and the JSON of a run of any benchmark here: figures with the versions, seed and machine beside them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def write_json(
     packages: Sequence[str] = (),
     **settings: Any,
 ) -> None:
-    """Writes the run to `path` (nothing without one): what was run, with what, on what, the figures, and their limits."""
+    """Writes to `path` (nothing without one) what was run, with what, on what, the figures, and their limits."""
     if path is None:
         return
     run = {
