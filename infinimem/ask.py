@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock_time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -99,14 +99,21 @@ class Answer:
     removed: int = 0
 
 
-def ask(index: Searching, question: str, k: int, filter: Filter) -> Answer:
+def ask(
+    index: Searching,
+    question: str,
+    k: int,
+    filter: Filter,
+    led_to_now: Callable[[Sequence[Hit]], Sequence[Hit]] = tuple,
+) -> Answer:
     """The bm25 reader: search, no model. Evidence is empty when no content word of the question occurs.
 
-    A question may be in the words of what was replaced: then what holds now comes first.
+    A question may be in the words of what was replaced: then what holds now comes first; `led_to_now` sees to what
+    CURRENT replaces without a flush having done it yet.
     """
     started = clock_time.monotonic()
     hits = [] if index.missing(question) else list(index.search(question, k, filter))
-    hits = [*successors(index, question, hits, filter), *hits][:k]
+    hits = [*led_to_now([*successors(index, question, hits, filter), *hits])][:k]
     usage = Usage(seconds=clock_time.monotonic() - started)
     evidence = tuple(evidence_of(hit) for hit in hits)
     citations = tuple(piece.place for piece in evidence)

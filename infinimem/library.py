@@ -740,7 +740,11 @@ class Library:
         k = min(k, MOST_HITS)
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
-        return self.index_at(filter).search(query, k, filter)
+        from infinimem.readers.memory import marked_hits, open_memory
+
+        index = self.index_at(filter)
+        hits = index.search(query, k, filter)
+        return marked_hits(open_memory(self.place(), index, filter, self.settings.text("language")), hits)
 
     def ask(
         self,
@@ -764,7 +768,7 @@ class Library:
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
         k = min(k or self.settings.count("ask.k"), MOST_HITS)
-        from infinimem.readers.memory import open_memory
+        from infinimem.readers.memory import led_to_now, open_memory
 
         reader, model = self._reader(reader)
         if model is None:
@@ -772,7 +776,8 @@ class Library:
             from infinimem.readers.links import with_both_sides
 
             memory = open_memory(self.place(), self.index_at(filter), filter, self.settings.text("language"))
-            return self._noted(question, filter, with_both_sides(memory, ask(memory.index, question, k, filter)))
+            shown = ask(memory.index, question, k, filter, lambda hits: led_to_now(memory, hits))
+            return self._noted(question, filter, with_both_sides(memory, shown))
         from infinimem.readers.agentic import Limits
         from infinimem.readers.evidence import Switches
         from infinimem.readers.links import Walk

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from infinimem.errors import Unreadable
 from infinimem.indexing import found_in
-from infinimem.model import CURRENT, Filter, Unit
+from infinimem.model import CURRENT, Filter, Hit, Unit
 from infinimem.search.records import looks_back
 from infinimem.store.read import read_file
 from infinimem.text.signature import parse_seqs
@@ -140,6 +140,24 @@ def marked(memory: Memory, unit: Unit) -> Unit:
     """A unit as a reader sees it: with the mark of its successor where one waits in CURRENT."""
     later = successor(memory, unit)
     return replaced(unit, later) if later is not None and not unit.retired else unit
+
+
+def marked_hits(memory: Memory, hits: Sequence[Hit]) -> list[Hit]:
+    """Hits with the mark of what waits in CURRENT to take their place."""
+    return [replace(hit, unit=marked(memory, hit.unit)) for hit in hits] if memory.newer else list(hits)
+
+
+def led_to_now(memory: Memory, hits: Sequence[Hit]) -> list[Hit]:
+    """Hits, each behind what waits in CURRENT to take its place: both are shown, what holds now first."""
+    if not memory.newer:
+        return list(hits)
+    ordered: dict[Place, Hit] = {}
+    for hit in hits:
+        now = newest(memory, hit.unit)
+        if not hit.unit.retired and place_of(now) != place_of(hit.unit):
+            ordered.setdefault(place_of(now), Hit(now, hit.score))
+        ordered.setdefault(place_of(hit.unit), replace(hit, unit=marked(memory, hit.unit)))
+    return list(ordered.values())
 
 
 def catalog(memory: Memory) -> list[CatalogRow]:
