@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from infinimem.config import BY_NAME, take_file
 from infinimem.consolidate.commit import diff_lines, revision_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.hand import rejoined, sign
-from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
+from infinimem.errors import BadInput, NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
 from infinimem.git.renumber import renumbered
@@ -31,7 +32,7 @@ from infinimem.store.evidence import (
     retire_line,
     retirement,
 )
-from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT, TOPICS
+from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT, SETTINGS, TOPICS
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
 from infinimem.text.document import (
@@ -56,8 +57,9 @@ MANY = 10
 SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
 WORST_FIRST = (
-    "conflict encoding front-matter empty no-words lost deleted no-evidence kept clash near-miss nested adrift doubled "
-    "returned unsettled secret permission symlink name wrapped edited renamed unsigned date summary count"
+    "settings conflict encoding front-matter empty no-words lost deleted no-evidence kept clash near-miss nested "
+    "adrift doubled returned unsettled secret permission symlink name wrapped edited renamed unsigned date "
+    "summary count"
 ).split()
 """What a finding costs if nobody looks at it: a file that is stuck, words that are gone, entries that read wrong."""
 STOPS_A_COMMIT = {"no-words", "clash", "near-miss", "secret"}
@@ -178,6 +180,7 @@ def examine(root: Path, note: int, now: datetime) -> Survey:
     """The library with all that is wrong with it, and with its repairs worked out."""
     survey = read_survey(root, note, timestamp(now))
     for look in (
+        check_settings,
         check_files,
         check_wrapped,
         check_near_misses,
@@ -223,6 +226,18 @@ def read_survey(root: Path, note: int, at: str) -> Survey:
     visible = [seq for file in topics.values() for entry in file.document.entries for seq in entry.seqs]
     following = max([next_seq(root, note), *(seq + 1 for seq in visible)])
     return Survey(root, at, read_file(root, BUFFER), topics, all_records(root), read_log(root), following)
+
+
+def check_settings(survey: Survey) -> None:
+    """An infinimem.yaml that the commands would stop at."""
+    path = survey.root / SETTINGS
+    try:
+        take_file(path, dict.fromkeys(BY_NAME, ""), {}, from_library=True)
+    except BadInput as error:
+        said = str(error).removeprefix(str(path)).removeprefix(":")
+        line, _, words = said.partition(":")
+        line, words = (line, words) if line.isdigit() else ("0", said)
+        survey.say(SETTINGS, int(line), words.strip(), "settings", fixable=False, blocking=True)
 
 
 def check_files(survey: Survey) -> None:

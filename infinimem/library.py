@@ -899,14 +899,17 @@ class Library:
     def history(self, topic: str = "", *, seq: int = 0, most: int = 20) -> list[Row]:
         """What happened to the library, to a topic or to an entry, newest first: from git where it keeps the library.
 
-        Else from evidence, the topics' own logs and the undo journal. Raises `UnknownTopic`.
+        Else from evidence, the topics' own logs and the undo journal. Raises `UnknownTopic`, `UnknownSeq`.
         """
         from infinimem.git.history import read_history
 
         self.owner_only("history")
 
         def read(topic: str) -> list[Row]:
-            return read_history(self.root, lambda: self._finder().standing, topic=topic, seq=seq, most=most)
+            rows = read_history(self.root, lambda: self._finder().standing, topic=topic, seq=seq, most=most)
+            if seq and not rows:
+                raise UnknownSeq(f"no entry has seq {seq}; `infinimem status` names the newest")
+            return rows
 
         try:
             return read(self._require(topic) if topic else "")

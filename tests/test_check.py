@@ -12,6 +12,7 @@ import pytest
 
 from infinimem import Library
 from infinimem.check import FIXES, WORST_FIRST
+from infinimem.errors import BadInput, UnknownSeq
 from infinimem.model import Create, Extend
 from infinimem.plan.paper import Plan
 from tests.faults.library_state import visible_files
@@ -154,3 +155,39 @@ def test_of_a_topic_and_its_copy_the_topic_keeps_the_entries(library: Library, n
     assert "<seq=" not in (topics / name).read_text()
     assert "former_ids" not in (topics / name).read_text(), "the name is still the topic's"
     assert library.check() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "says"),
+    [
+        ("format: 1\nflush: [\n", 3, "cannot be read"),
+        ("format: 1\nask:\n  kk: 3\n", 3, "did you mean ask.k"),
+        ("format: 1\nask:\n  k: none\n", 3, "a whole number"),
+        ("format: 1\nmodel: {url: 'http://elsewhere'}\n", 2, "not taken from a library"),
+    ],
+)
+def test_settings_that_every_command_would_stop_at_are_the_first_finding(
+    library: Library, settings: str, line: int, says: str
+) -> None:
+    spoil(library)
+    (library.root / "infinimem.yaml").write_text(settings)
+    worst = library.check()[0]
+    assert (worst.problem.path, worst.problem.code, worst.stops_a_commit) == ("infinimem.yaml", "settings", True)
+    assert says in worst.problem.message
+    if "url" not in settings:
+        assert worst.problem.line == line
+
+
+@pytest.mark.parametrize("within", ["topics/work", "evidence", ".infinimem/mine"])
+def test_no_library_is_made_among_the_files_of_another(library: Library, within: str) -> None:
+    before = visible_files(library.root)
+    with pytest.raises(BadInput, match="among the files of the library"):
+        Library.open(library.root / within, create=True)
+    assert visible_files(library.root) == before
+    assert Library.open(library.root / "attic", create=True).status().topics == 0
+
+
+def test_all_commands_say_the_same_of_a_number_that_no_entry_has(library: Library) -> None:
+    for ask in (library.trace, lambda seq: library.history(seq=seq)):
+        with pytest.raises(UnknownSeq, match="no entry has seq 99; `infinimem status`"):
+            ask(99)

@@ -44,13 +44,19 @@ def config(ctx: typer.Context) -> int:
             ],
         })  # fmt: skip
         return 0
-    print_settings([(name, setting_text(value), origin, about) for name, value, origin, about in rows])
+    kinds = {one.name: one.kind for one in SETTINGS}
+    print_settings([(name, setting_text(value, kinds[name]), origin, about) for name, value, origin, about in rows])
     say(f"library: {root or 'none here'}; your own configuration: {user_config()}")
     return 0
 
 
-def setting_text(value: object) -> str:
-    """A value as a settings file has it."""
+def setting_text(value: object, kind: str = "") -> str:
+    """A value as a settings file has it; a duration in its largest whole unit: `1h`, `90s`."""
+    if kind == "duration" and isinstance(value, float):
+        from infinimem.config import SECONDS
+
+        unit = next((unit for unit in "wdhm" if value and value % SECONDS[unit] == 0), "s")
+        return f"{value / SECONDS[unit]:g}{unit}"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

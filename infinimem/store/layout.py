@@ -94,6 +94,8 @@ def create_library(root: Path) -> bool:
     """
     try:
         made = not is_library(root)
+        if made:
+            refuse_inside(root)
         for folder in (root, root / TOPICS, root / EVIDENCE, root / STATE):
             make_folder(folder)
         if made:
@@ -104,6 +106,13 @@ def create_library(root: Path) -> bool:
     except OSError as error:
         raise StorageFailed(f"cannot make a library in {root}: {error.strerror}; choose another folder") from error
     return made
+
+
+def refuse_inside(root: Path) -> None:
+    """Stop at a folder that holds another library's own files: one within its topics would be read as part of it."""
+    for folder in root.parents:
+        if is_library(folder) and root.relative_to(folder).parts[0] in (TOPICS, EVIDENCE, STATE):
+            raise BadInput(f"{root} is among the files of the library {folder}; make one in a folder of its own")
 
 
 def hide_state(root: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from infinimem import Library
-from infinimem.errors import BadInput, UnknownTopic
+from infinimem.errors import BadInput, UnknownSeq, UnknownTopic
 from infinimem.git.chronicle import Gone, Row
 from infinimem.git.compare import Difference
 from infinimem.git.setup import set_up
@@ -141,7 +141,8 @@ def test_an_entry_has_a_life(tmp_path: Path, with_git: bool) -> None:
     topic.write_text(topic.read_text().replace("berth 12", "berth 31"))
     library.check(fix=True)
     assert next(row.what for row in library.history(seq=2) if not row.commit) == "its words changed (revision 2)"
-    assert library.history(seq=99) == []
+    with pytest.raises(UnknownSeq):
+        library.history(seq=99)
 
 
 def test_an_entry_inside_a_joined_line_is_found_in_the_commits(tmp_path: Path) -> None:
@@ -340,7 +341,7 @@ def test_the_commands_print_tables_that_programs_can_read(tmp_path: Path) -> Non
         ["2026-06-01 08:00", ids[1], "June"], ["2026-05-02 08:00", ids[0], "May"]]  # fmt: skip
     entry = infinimem("history", "1", folder=library.root)
     assert "\tsuperseded by 5\t" in entry.stdout
-    assert infinimem("history", "99", folder=library.root, code=1).stderr == "nothing is known of 99\n"
+    assert "no entry has seq 99" in infinimem("history", "99", folder=library.root, code=2).stderr
     changed = infinimem("diff", "HEAD~1", folder=library.root)
     assert "  + 5  Maya joined Nordlys as a staff engineer.\n" in changed.stdout
     assert "  - 1  Maya works at Fjord Labs.  (superseded by 5)\n" in changed.stdout

@@ -25,7 +25,8 @@ def summarise(title: str, entries: Sequence[Entry], limit: int = 240) -> str:
     head = head[:1].upper() + head[1:]
     text = head
     for statement in _statements(entries):
-        longer = f"{text} — {statement}" if text == head and head else f"{text} {statement}".strip()
+        stop = ";" if text[-1:].isalnum() else ""  # a note without a full stop would run into the next one
+        longer = f"{text} — {statement}" if text == head and head else f"{text}{stop} {statement}".strip()
         if len(longer) <= limit:
             text = longer
     text = text or " ".join(" ".join(entry.text for entry in entries[:3]).split())
