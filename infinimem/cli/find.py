@@ -190,7 +190,7 @@ def evidence_head(root: Path, piece: Evidence) -> str:
     """`[topic:line] date · source · heading`."""
     noted = f"noted {piece.observed[:10]}" if piece.observed else ""
     left = f"{piece.retired} by {piece.by}" if piece.by else piece.retired
-    about = [piece.time or noted, on_one_line(piece.source), " > ".join(piece.headings), left]
+    about = [piece.time or noted, on_one_line(piece.source), " > ".join(dict.fromkeys(piece.headings)), left]
     words = " · ".join(shown(word) for word in about if word)
     place = shown(f"[{piece.place}]")
     if is_terminal():
