@@ -15,8 +15,8 @@ times, seed 1; paired for differences.
 LoCoMo's conversations are parted into dev, for choosing, and test, for reporting; a file that is neither is all test.
 Of a peer its best way is taken as dev shows it (or the data itself, where there is no dev: to its advantage): which of
 text, `speaker: text` and `date speaker: text` it reads (the embedding model, which is slow, always the second), and
-whether it ranks blocks and sessions as documents or by their best turn. Each ranking runs in a process of its own: CPU and peak memory are the process's. `--only loco` chooses
-the weights anew for each conversation, by the others alone.
+whether it ranks blocks and sessions as documents or by their best turn. Each ranking runs in a process of its own: CPU
+and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others alone.
 """
 
 from __future__ import annotations
