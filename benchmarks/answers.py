@@ -1,33 +1,81 @@
-"""The sample library's own questions: the evidence that the bm25 reader finds, and the answers that a model gives.
+"""Answers to questions: by readers with a model and without one, with parts of reading or maintenance left out.
 
-    python benchmarks/answers.py --evidence-only
-    python tools/small_model.py qwen -- python benchmarks/answers.py --reader agentic,hybrid,summary [--part even]
+    python benchmarks/answers.py --evidence-only                         # the sample library, bm25's evidence
+    python benchmarks/answers.py --reader bm25 [--locomo LOCOMO.json]    # no model: what it shows
+    python tools/small_model.py qwen -- python benchmarks/answers.py --reader agentic,hybrid,summary --part odd
+    … answers.py --reader hybrid --without expand,supplement,links,recent,history,complete --questions 12
+    … answers.py --reader bm25 --maintenance current,flush,no-rewrite,no-split,no-merge --locomo LOCOMO.json
 
-Evidence recall at 10: the share of a question's entries (by label, `tools/sample/questions.jsonl`) among the first ten
-pieces, over the questions that have an answer. Answers are judged without a model: right if the expected answer's
-content words that the question does not give away are there at least in part and a citation leads to one of the
-expected entries; abstained if *not in memory*; else wrong. For a question without an answer, abstaining is right and
-any answer counts as two wrong ones. This is coarse: read the answers, which are printed. Prompts and checks were
-looked at with the even-numbered questions (`--part even`); report the odd ones.
+Questions: the sample library's own (`tools/sample/questions.jsonl`), or a LoCoMo-shaped file's, each asked of its
+conversation. `--questions N` takes N of them, as many of each category as there is room for, by `--seed`; those without
+an answer are always among them. Every combination of `--reader`, `--without` (one part of the reader less a row) and
+`--maintenance` is a row, over the same questions. `current` is never flushed; the others are flushed session by session
+(`--planner`), but for what the sample library's `as-made` is.
+
+Marks that need no model: F1 as LoCoMo's own script has it, over stemmed words, its parts for multi-hop; EM; SubEM (an
+expected answer stands in what was said); abstained, where there is no answer (right) and where there is one (not);
+evidence, the share of a question's entries among what was shown; and right or wrong as below. The bm25 reader writes
+nothing: F1 and EM are of its best piece, SubEM of the `-k` pieces it shows. Answers of the readers are sentences, and
+F1 and EM were made for a few words: compare rows, not papers.
+
+Right: some words of the expected answer that the question does not give away are there and a citation leads to one of
+the expected entries; abstained if *not in memory*; else wrong. For a question without an answer, abstaining is right
+and any answer counts as two wrong ones. This is coarse: read the answers, which are printed. Prompts and checks were
+looked at with the sample's even-numbered questions (`--part even`); report the odd ones.
+
+`--judge` asks the same server (or the one of JUDGE_BASE_URL, JUDGE_API_KEY, JUDGE_MODEL) as well; its prompt is printed
+and stored with its digest, and with `--model-file` the digest of the model.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import os
+import random
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.conversations import Conversation, read
+from benchmarks.marks import exact, holds, locomo_f1, without_citations
+from benchmarks.report import table, write_json
 from infinimem import Library
 from infinimem.ask import Answer
+from infinimem.readers.evidence import Switches
+from infinimem.text.tokens import estimate
 from infinimem.text.words import content_words
 
 ROOT = Path(__file__).resolve().parent.parent
+PARTS = tuple(Switches.__slots__)
+MAINTENANCE: dict[str, Mapping[str, bool] | None] = {
+    "as-made": None,
+    "current": None,
+    "flush": {},
+    "no-rewrite": {"rewrite": False},
+    "no-split": {"split": False},
+    "no-merge": {"merge": False},
+    "no-split-no-merge": {"split": False, "merge": False},
+}
+BUFFER = 5_000
+"""Tokens of the sample's entries between two flushes."""
+JUDGE = """You judge an answer against the expected one. The question, the expected answer and the answer follow.
+The answer is CORRECT only if it states what the expected answer states; other words and more detail do not matter, a
+wrong or missing name, number or date does. When in doubt it is WRONG. Reply with one word: CORRECT or WRONG.
+
+Question: {question}
+Expected: {expected}
+Answer: {answer}
+"""
 
 
 @dataclass(frozen=True)
@@ -39,9 +87,118 @@ class Question:
     answer: str
     seqs: tuple[int, ...]
 
+    @property
+    def answerable(self) -> bool:
+        return bool(self.answer)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row: who reads, what part of the reader is left out ("" = none), how the library was maintained."""
+
+    reader: str
+    without: str
+    maintenance: str
+
+    @property
+    def name(self) -> str:
+        less = f" less {self.without}" if self.without else ""
+        return f"{self.reader}{less}, {self.maintenance}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=Path, default=ROOT / "sample_library")
+    parser.add_argument("--sample", type=Path, default=ROOT / "tools" / "sample", help="folder of both files")
+    parser.add_argument("--locomo", type=Path, help="a LoCoMo-shaped file instead of the sample library")
+    parser.add_argument("--conversations", default="", help="only these of its conversations")
+    parser.add_argument("--reader", default="bm25", help="agentic, hybrid, summary, bm25, several by comma")
+    parser.add_argument("--without", default="", help=f"parts of the reader, each a row: {', '.join(PARTS)}")
+    parser.add_argument("--maintenance", default="", help=f"{', '.join(MAINTENANCE)}; several by comma")
+    parser.add_argument("--planner", choices=("lexical", "model"), default="lexical")
+    parser.add_argument("--part", choices=("all", "odd", "even"), default="all")
+    parser.add_argument("--questions", type=int, default=0, help="so many of them only")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--evidence-only", action="store_true")
+    parser.add_argument("--judge", action="store_true")
+    parser.add_argument("--model-file", type=Path, help="of which the digest is noted")
+    parser.add_argument("--quiet", action="store_true", help="do not print the answers")
+    parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    settings = [
+        Setting(reader, without, maintenance)
+        for maintenance in (given.maintenance or ("flush" if given.locomo else "as-made")).split(",")
+        for reader in given.reader.split(",")
+        for without in ["", *(given.without.split(",") if given.without and reader != "bm25" else ())]
+    ]
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for maintenance in dict.fromkeys(setting.maintenance for setting in settings):
+            asked = list(sets_of(Path(folder, maintenance), given, maintenance))
+            if given.evidence_only:
+                print(f"evidence recall at {given.k}: {recall(asked, given.k):.3f}")
+                return 0
+            for setting in settings:
+                if setting.maintenance == maintenance:
+                    rows.append(run(setting, asked, given.k, given.judge, given.quiet))
+    show(rows)
+    judged = {"prompt": JUDGE, "sha256": hashlib.sha256(JUDGE.encode()).hexdigest()} if given.judge else {}
+    model = model_told(given.model_file) if any(setting.reader != "bm25" for setting in settings) else {}
+    if judged:
+        print(f"\njudge's prompt, sha256 {judged['sha256']}:\n{JUDGE}")
+    if model:
+        print(f"model: {json.dumps(model)}")
+    write_json(
+        given.json,
+        "answers",
+        rows,
+        limits=LIMITS,
+        packages=("openai", "PyStemmer"),
+        seed=given.seed,
+        planner=given.planner,
+        k=given.k,
+        judge=judged,
+        model=model,
+        data=given.locomo.name if given.locomo else "sample library",
+    )
+    return 0
+
+
+LIMITS = (
+    "F1 and EM were made for answers of a few words; the readers write sentences",
+    "some of LoCoMo's expected answers are wrong, and its category 5 may be unanswerable for other reasons than the "
+    "speaker",
+    "the sample library's questions are few, and prompts and checks were looked at with the even ones",
+)
+
+
+# Questions
+
+
+def sets_of(folder: Path, given: argparse.Namespace, maintenance: str) -> Iterator[tuple[Library, list[Question]]]:
+    """Each library, maintained as asked, with the questions for it."""
+    if given.locomo:
+        names = [name for name in given.conversations.split(",") if name]
+        found = [each for each in read(given.locomo) if not names or each.name in names]
+        share = -(-given.questions // len(found)) if given.questions else 0
+        for conversation in found:
+            library, asked = conversed(folder / conversation.name, conversation, maintenance, given.planner)
+            yield library, part_of(asked, given.part, share, given.seed)
+        return
+    asked = part_of(questions(given.sample), given.part, given.questions, given.seed)
+    copy = folder / "memory"
+    if maintenance == "as-made":
+        shutil.copytree(given.library, copy)
+        yield Library.open(copy), asked
+        return
+    entries = [json.loads(line) for line in (given.sample / "entries.jsonl").read_text("utf-8").splitlines()]
+    known = [{key: entry[key] for key in ("text", "time", "source") if entry.get(key)} for entry in entries]
+    yield filled(copy, batches(known), maintenance, given.planner)[0], asked
+
 
 def questions(folder: Path) -> list[Question]:
-    """The questions with the seqs that their labels stand for: the library's entries have seqs in file order."""
+    """The sample's questions with the seqs that their labels stand for: its entries have seqs in file order."""
     entries = [json.loads(line) for line in (folder / "entries.jsonl").read_text("utf-8").splitlines()]
     seqs = {entry["label"]: seq for seq, entry in enumerate(entries, 1) if entry.get("label")}
     rows = [json.loads(line) for line in (folder / "questions.jsonl").read_text("utf-8").splitlines()]
@@ -51,24 +208,144 @@ def questions(folder: Path) -> list[Question]:
     ]
 
 
-def recall(library: Library, asked: list[Question], k: int) -> float:
+def conversed(
+    folder: Path, conversation: Conversation, maintenance: str, planner: str
+) -> tuple[Library, list[Question]]:
+    """A conversation's library and questions; what it does not answer as asked has neither answer nor entries."""
+    sessions = [
+        [{"text": turn.text, "source": turn.speaker, "time": turn.time} for turn in session]
+        for session in conversation.sessions
+    ]
+    library, seqs = filled(folder, sessions, maintenance, planner)
+    of_label = {label: seq for turn, seq in zip(conversation.turns, seqs, strict=True) for label in turn.labels}
+    asked = []
+    for question in conversation.questions:
+        named = tuple(sorted(of_label[label] for label in question.evidence if label in of_label))
+        if not question.answerable:
+            asked.append(Question(question.text, question.category, "", ()))
+        elif named:
+            asked.append(Question(question.text, question.category, question.answers[0], named))
+    return library, asked
+
+
+def filled(
+    folder: Path, sittings: Sequence[Sequence[Mapping[str, Any]]], maintenance: str, planner: str
+) -> tuple[Library, list[int]]:
+    """A library that was written, and flushed after each sitting as `maintenance` says; and every entry's seq."""
+    library = Library.open(folder, create=True)
+    switches = MAINTENANCE[maintenance]
+    seqs: list[int] = []
+    for entries in sittings:
+        seqs += library.write(list(entries))
+        if switches is not None:
+            library.flush(planner=planner, **switches)
+    return library, seqs
+
+
+def batches(entries: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Entries in order, as many at a time as make a flush due."""
+    found: list[list[Mapping[str, Any]]] = [[]]
+    size = 0
+    for entry in entries:
+        if size >= BUFFER:
+            found.append([])
+            size = 0
+        found[-1].append(entry)
+        size += estimate(entry["text"])
+    return found
+
+
+def part_of(asked: Sequence[Question], part: str, most: int, seed: int) -> list[Question]:
+    """The questions of a part, at most so many: each category in turn, so that those without an answer are there."""
+    start, step = {"all": (0, 1), "even": (0, 2), "odd": (1, 2)}[part]
+    kept = list(asked[start::step])
+    if not most or len(kept) <= most:
+        return kept
+    random.Random(seed).shuffle(kept)
+    by_kind: dict[str, list[Question]] = {}
+    for question in kept:
+        by_kind.setdefault(question.kind if question.answerable else "", []).append(question)
+    found: list[Question] = []
+    while len(found) < most:
+        found += [own.pop() for _, own in sorted(by_kind.items()) if own]
+    return found[:most]
+
+
+# Asking
+
+
+def recall(asked: Sequence[tuple[Library, list[Question]]], k: int) -> float:
     """Mean share of a question's entries among the first k pieces of evidence."""
     shares = []
-    for question in asked:
-        if question.seqs:
-            answer = library.ask(question.text, reader="bm25", k=k)
-            found = {seq for piece in answer.evidence for seq in piece.seqs}
-            shares.append(sum(seq in found for seq in question.seqs) / len(question.seqs))
-            if shares[-1] < 1:
-                print(f"  {shares[-1]:.2f}  {question.text}")
+    for library, own in asked:
+        for question in own:
+            if question.seqs:
+                shares.append(evidence_share(question, library.ask(question.text, reader="bm25", k=k), k))
+                if shares[-1] < 1:
+                    print(f"  {shares[-1]:.2f}  {question.text}")
     return sum(shares) / len(shares)
+
+
+def evidence_share(question: Question, answer: Answer, k: int = 0) -> float:
+    """The share of a question's entries among the pieces shown."""
+    found = {seq for piece in answer.evidence[: k or None] for seq in piece.seqs}
+    return sum(seq in found for seq in question.seqs) / len(question.seqs) if question.seqs else 0.0
+
+
+def run(
+    setting: Setting, asked: Sequence[tuple[Library, list[Question]]], k: int, judging: bool, quiet: bool
+) -> dict[str, Any]:
+    """Every question once, each told with its verdict; the row."""
+    switches = Switches(**{setting.without: False}) if setting.without else None
+    marked = []
+    for library, own in asked:
+        for question in own:
+            started = time.monotonic()
+            answer = library.ask(question.text, reader=setting.reader, k=k, switches=switches)
+            mark = marks(question, answer, time.monotonic() - started)
+            if judging and question.answerable:
+                mark["judged"] = judged(question, answer)
+            marked.append(mark)
+            if not quiet:
+                said = (
+                    answer.text or answer.why or answer.failed or "; ".join(each.text for each in answer.evidence[:1])
+                )
+                print(f"{setting.name} {mark['verdict']}: {question.text}\n    {said}", flush=True)
+                print(f"    expected: {question.answer or 'nothing'}", flush=True)
+    return summed(setting, marked)
+
+
+def marks(question: Question, answer: Answer, seconds: float) -> dict[str, Any]:
+    """All marks of one answer."""
+    shown = [piece.text for piece in answer.evidence]
+    written = answer.reader != "bm25"
+    said = without_citations(answer.text) if written else " ".join(shown[:1])
+    mark: dict[str, Any] = {
+        "question": question.text,
+        "kind": question.kind,
+        "answerable": question.answerable,
+        "verdict": verdict(question, answer) if written else "",
+        "abstained": not answer.found and not answer.failed,
+        "calls": answer.usage.calls,
+        "tokens_in": answer.usage.tokens_in,
+        "tokens_out": answer.usage.tokens_out,
+        "seconds": seconds,
+        "said": answer.text,
+    }
+    if question.answerable:
+        expected = [question.answer]
+        mark["f1"] = locomo_f1(said, expected, question.kind) if answer.found else 0.0
+        mark["em"] = float(answer.found and exact(said, expected))
+        mark["subem"] = float(answer.found and holds(said if written else "\n".join(shown), expected))
+        mark["evidence"] = evidence_share(question, answer)
+    return mark
 
 
 def verdict(question: Question, answer: Answer) -> str:
     """right, wrong, false (an answer to what has none), abstained, or failed (the model did)."""
     if answer.failed:
         return "failed"
-    if not question.seqs:
+    if not question.answerable:
         return "false" if answer.found else "right"
     if not answer.found:
         return "abstained"
@@ -79,51 +356,102 @@ def verdict(question: Question, answer: Answer) -> str:
     return "right" if cites and (wanted & said or not wanted) else "wrong"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, default=ROOT / "sample_library")
-    parser.add_argument("--questions", type=Path, default=ROOT / "tools" / "sample", help="folder with both files")
-    parser.add_argument("--reader", default="agentic", help="agentic, hybrid, summary, bm25, several by comma")
-    parser.add_argument("--part", choices=("all", "odd", "even"), default="all")
-    parser.add_argument("--evidence-only", action="store_true")
-    parser.add_argument("-k", type=int, default=10)
-    given = parser.parse_args()
-    asked = questions(given.questions)
-    start, step = {"all": (0, 1), "even": (0, 2), "odd": (1, 2)}[given.part]
-    asked = asked[start::step]
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, "memory")
-        shutil.copytree(given.library, copy)
-        library = Library.open(copy)
-        if given.evidence_only:
-            print(f"evidence recall at {given.k}: {recall(library, asked, given.k):.3f}")
-            return
-        for reader in given.reader.split(","):
-            run(library, reader, asked)
+def summed(setting: Setting, marked: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row of a setting, with the marks of each question."""
+    answerable = [mark for mark in marked if mark["answerable"]]
+    others = [mark for mark in marked if not mark["answerable"]]
+    counts = Counter(mark["verdict"] for mark in marked)
+
+    def mean(rows: Sequence[dict[str, Any]], key: str, times: float = 1.0) -> float:
+        return round(times * sum(float(row.get(key, 0.0)) for row in rows) / max(1, len(rows)), 2)
+
+    kinds = sorted({mark["kind"] for mark in answerable})
+    return {
+        "setting": setting.name,
+        "questions": len(marked),
+        "unanswerable": len(others),
+        **{key: mean(answerable, key, 100) for key in ("f1", "em", "subem", "evidence")},
+        "abstained_rightly": mean(others, "abstained", 100),
+        "abstained_wrongly": mean(answerable, "abstained", 100),
+        "right": counts["right"],
+        "wrong": counts["wrong"] + 2 * counts["false"],
+        "false": counts["false"],
+        "failed": counts["failed"],
+        "judged": mean(answerable, "judged", 100) if any("judged" in mark for mark in answerable) else None,
+        **{key: mean(marked, key) for key in ("calls", "tokens_in", "tokens_out", "seconds")},
+        "by_kind": {
+            kind: {key: mean([m for m in answerable if m["kind"] == kind], key, 100) for key in ("f1", "subem")}
+            | {"questions": sum(mark["kind"] == kind for mark in answerable)}
+            for kind in kinds
+        },
+        "marks": list(marked),
+    }
 
 
-def run(library: Library, reader: str, asked: list[Question]) -> None:
-    """Every question once, each told with its verdict."""
-    counts: Counter[str] = Counter()
-    tokens = calls = 0
-    started = time.monotonic()
-    for question in asked:
-        answer = library.ask(question.text, reader=reader)
-        kind = verdict(question, answer)
-        counts[kind] += 1
-        tokens += answer.usage.tokens_in + answer.usage.tokens_out
-        calls += answer.usage.calls
-        print(f"{reader} {kind}: {question.text}\n    {answer.text or answer.why or answer.failed}", flush=True)
-        if question.answer:
-            print(f"    expected: {question.answer}", flush=True)
-    wrong = counts["wrong"] + 2 * counts["false"]
-    seconds = time.monotonic() - started
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The tables: one row a setting."""
+    head = ["reader, library", "questions (without an answer)", "F1", "EM", "SubEM", "evidence"]
+    head += ["abstained rightly, %", "wrongly, %", "right", "wrong", "false", "failed", "judge"]
+    head += ["calls", "tokens in", "out", "s a question"]
+    lines = [
+        [row["setting"], f"{row['questions']} ({row['unanswerable']})", row["f1"], row["em"], row["subem"]]
+        + [row["evidence"], row["abstained_rightly"], row["abstained_wrongly"]]
+        + ([row[key] for key in ("right", "wrong", "false", "failed")] if row["calls"] else [""] * 4)
+        + ["" if row["judged"] is None else row["judged"]]
+        + [row["calls"], round(row["tokens_in"]), round(row["tokens_out"]), f"{row['seconds']:.2f}"]
+        for row in rows
+    ]
+    print()
+    print(table(head, lines))
+    kinds = list(dict.fromkeys(kind for row in rows for kind in row["by_kind"]))
+    print()
     print(
-        f"{reader}: right {counts['right']}, wrong {wrong} (false answers {counts['false']}, each counted twice), "
-        f"abstained {counts['abstained']}, failed {counts['failed']} of {len(asked)}; "
-        f"{calls} calls, {tokens:,} tokens, {seconds:.0f} s",
-        flush=True,
+        table(
+            ["F1 / SubEM by kind", *kinds],
+            [
+                [row["setting"]]
+                + [f"{row['by_kind'][kind]['f1']:.1f} / {row['by_kind'][kind]['subem']:.1f}" for kind in kinds]
+                for row in rows
+            ],
+        )
     )
+
+
+# Judge and model
+
+
+def judged(question: Question, answer: Answer) -> float:
+    """1 if the judge says so, else 0; an abstention is not asked about."""
+    if not answer.found or answer.failed or not answer.text:
+        return 0.0
+    from openai import OpenAI
+
+    base, key = os.environ.get("JUDGE_BASE_URL"), os.environ.get("JUDGE_API_KEY")
+    client = OpenAI(base_url=base or None, api_key=key or None, timeout=600)
+    prompt = JUDGE.format(question=question.text, expected=question.answer, answer=without_citations(answer.text))
+    reply = client.chat.completions.create(
+        model=os.environ.get("JUDGE_MODEL") or os.environ["INFINIMEM_MODEL"],
+        messages=[{"role": "user", "content": prompt}],
+        temperature=0,
+        max_tokens=5,
+    )
+    said = (reply.choices[0].message.content or "").strip().upper()
+    return float(said.startswith("CORRECT"))
+
+
+def model_told(file: Path | None) -> dict[str, Any]:
+    """What is known of the model: the name asked for, what the server calls it, and the digest of its file."""
+    from openai import OpenAI, OpenAIError
+
+    told: dict[str, Any] = {"asked for": os.environ.get("INFINIMEM_MODEL", "")}
+    try:
+        told["the server's"] = [Path(model.id).name for model in OpenAI(timeout=30).models.list().data]
+    except OpenAIError as error:
+        told["the server's"] = f"not told ({type(error).__name__})"
+    if file:
+        with file.open("rb") as opened:
+            told["sha256"] = hashlib.file_digest(opened, "sha256").hexdigest()
+    return told
 
 
 if __name__ == "__main__":

@@ -149,12 +149,12 @@ def falsified(answer: str) -> Iterator[tuple[str, str]]:
 
 def conversation_cases(library: Library, conversation: dict[str, object]) -> list[Case]:
     """Write a conversation turn by turn; its questions as cases."""
-    from recall import sessions_of
+    from conversations import locomo
 
     seqs: dict[str, int] = {}
-    for entries in sessions_of(conversation, "turns", True):
-        written = library.write([{key: entry[key] for key in ("text", "source", "time")} for entry in entries])
-        seqs |= {entry["label"]: seq for entry, seq in zip(entries, written, strict=True)}
+    for session in locomo(conversation, captions=True).sessions:
+        written = library.write([{"text": turn.text, "source": turn.speaker, "time": turn.time} for turn in session])
+        seqs |= {label: seq for turn, seq in zip(session, written, strict=True) for label in turn.labels}
     found = []
     asked = conversation["qa"]
     assert isinstance(asked, list)

@@ -36,9 +36,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.answers import questions as sample_questions  # noqa: E402
-from benchmarks.recall import DIA_ID, write_conversation  # noqa: E402
+from benchmarks.conversations import LOCOMO, locomo  # noqa: E402
+from benchmarks.recall import written  # noqa: E402
 
 K = 5
+NUMBERS = {name: str(number) for number, name in LOCOMO.items()}
 NEEDED = (1, 2, 3)
 GAINS = (0.0, 0.1, 0.2, 0.4)
 
@@ -96,16 +98,17 @@ def sample(scratch: Path) -> tuple[Library, list[Asked]]:
 def conversations(data: Path, scratch: Path) -> list[tuple[Library, list[Asked]]]:
     """Each conversation, turn by turn and flushed, and its questions."""
     found = []
-    for conversation in json.loads(data.read_bytes()):
-        written = write_conversation(scratch, conversation, "turns", True, False)
-        seqs = {label: seq for seq, labels in written.labels.items() for label in labels}
+    for sample in json.loads(data.read_bytes()):
+        conversation = locomo(sample)
+        library, labels = written(scratch / conversation.name, conversation, True)
+        seqs = {label: seq for seq, own in labels.items() for label in own}
         asked = []
-        for row in conversation["qa"]:
-            named = {seqs[turn] for text in row["evidence"] for turn in DIA_ID.findall(text) if turn in seqs}
-            if named and row["category"] != 5:
+        for question in conversation.questions:
+            named = {seqs[label] for label in question.evidence}
+            if named and question.answerable:
                 groups = tuple(frozenset((seq,)) for seq in sorted(named))
-                asked.append(Asked(row["question"], str(row["category"]), groups))
-        found.append((written.library, asked))
+                asked.append(Asked(question.text, NUMBERS[question.category], groups))
+        found.append((library, asked))
     return found
 
 

@@ -48,6 +48,8 @@ class Weights:
     """Penalty for an entry that only asks: a question states nothing."""
     heading: float = 0.25
     """The weight of the words of the headings above an entry."""
+    signature: float = 1.0
+    """The weight of its date and source as words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ def _bags(
     for at, candidate in enumerate(pool):
         bag = dict(own[at])
         length = float(len(candidate.own))
-        _add(bag, _count(candidate.signature, wanted), 1.0)
+        _add(bag, _count(candidate.signature, wanted), weights.signature)
         _add(bag, _count(candidate.headings, wanted), weights.heading)
         shares = bool(bag)
         for neighbour, weight in _neighbours(at, candidate, pool, at_seq, weights):
@@ -233,6 +235,8 @@ def _count(terms: Sequence[str], wanted: frozenset[str]) -> dict[str, float]:
 
 
 def _add(bag: dict[str, float], counts: Mapping[str, float], weight: float) -> None:
+    if not weight:
+        return
     for term, count in counts.items():
         bag[term] = bag.get(term, 0.0) + weight * count
 

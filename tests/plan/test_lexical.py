@@ -169,6 +169,20 @@ def test_a_repeated_entry_is_a_duplicate_only_where_time_and_source_agree() -> N
     assert [(step.seq, step.by, step.why) for step in duplicates(written)] == [(2, 1, "duplicate")]
 
 
+def test_what_changed_and_changed_back_is_not_a_duplicate_of_what_was_first_said() -> None:
+    """Or the value in between would be the last one said."""
+    written = notes(
+        """
+        2026-01-05 user: Maya is in the Bergen office on Tuesdays.
+        2026-01-05 user: Maya is in the Bergen office on Thursdays.
+        2026-01-05 user: Maya is in the Bergen office on Tuesdays.
+        2026-01-05 user: The kiln is at her sister's place.
+        2026-01-05 user: Maya is in the Bergen office on Tuesdays.
+        """
+    )
+    assert [(step.seq, step.by) for step in duplicates(written)] == [(5, 3)]
+
+
 def test_thanks_said_twice_is_not_a_duplicate() -> None:
     assert duplicates(notes("2026-01-05 Ana: Thanks, Ben!\n2026-01-05 Ana: Thanks, Ben!")) == []
 
