@@ -32,14 +32,21 @@ TITLE_OF_BUFFER = (BUFFER_HEAD.decode().strip("# \n"),)
 
 
 def fresh_index(
-    root: Path, known: Index | None, language: str, progress: Progress | None = None, *, settled: bool = True
+    root: Path,
+    known: Index | None,
+    language: str,
+    progress: Progress | None = None,
+    *,
+    settled: bool = True,
+    kept: bool = True,
 ) -> Index:
     """The index of a library, brought up to date with its files as they are between two commits.
 
+    A small one that is not to be kept is made in memory, unless there is one on disk.
     `progress` is told "indexing", how many files have been read, and how many there are.
     No lock is held while files are read; where a commit went by meanwhile, what it changed is read again.
     """
-    index = known if known is not None and known.language == language else Index(root, language)
+    index = known if known is not None and known.language == language else Index(root, language, kept=kept)
     reader = Reader(root)
     for _ in range(ATTEMPTS):
         finish_commit(root)

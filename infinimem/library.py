@@ -79,10 +79,12 @@ class Library:
         clock: Callable[[], datetime] = utc_now,
         model: Model | None = None,
         audience: str = "",
+        keep_index: bool = True,
     ) -> None:
         self.root = root
         self.clock = clock
         self.audience = audience
+        self._keeps_index = keep_index
         self._model = model
         self._settings: Settings | None = None
         self._replayed: tuple[object, PastIndex] | None = None
@@ -96,12 +98,14 @@ class Library:
         clock: Callable[[], datetime] = utc_now,
         model: Model | None = None,
         audience: str = "",
+        keep_index: bool = True,
     ) -> Library:
         """The library in a folder. With `create` it is made if missing, else `NoLibrary` is raised.
 
         `clock` gives the current time as an aware datetime; `model` answers instead of the configured one.
         `audience` is who reads, `mcp` or `export`: what the setting `access` keeps from it is shown by no method.
-        Without one everything is shown.
+        Without one everything is shown. With `keep_index` false no index is made on disk of a small library that has
+        none: for one visit among thousands.
         """
         if audience:
             from infinimem.config import AUDIENCES
@@ -115,7 +119,7 @@ class Library:
             raise NoLibrary(f"{root} is not a library; make it one with: infinimem init '{root}'")
         else:
             hide_state(root)
-        return cls(root, clock, model, audience)
+        return cls(root, clock, model, audience, keep_index)
 
     def __enter__(self) -> Library:
         return self
@@ -1027,7 +1031,8 @@ class Library:
             mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
         known = getattr(mine, name, None)
         known = known if known is not None and known.root == place else None
-        fresh = fresh_index(place, known, self.settings.text("language"), progress, settled=settled)
+        language = self.settings.text("language")
+        fresh = fresh_index(place, known, language, progress, settled=settled, kept=self._keeps_index)
         setattr(mine, name, fresh)
         return fresh
 

@@ -8,10 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from infinimem import Library
-from infinimem.fleet import flush_below, libraries_below
+from infinimem.fleet.below import libraries_below
+from infinimem.fleet.crew import work_through
+from infinimem.fleet.flush import flush_below
+from infinimem.store.lock import exclusive
 
 OLD = "2026-01-01T00:00:00Z"
 
@@ -79,3 +83,133 @@ def test_a_killed_process_takes_no_library_with_it(tmp_path: Path) -> None:
     assert buffered(tmp_path) == 0
     for library in libraries_below(tmp_path):
         assert not [found for found in Library.open(library).check() if found.problem.blocking]
+
+
+def due(root: Path) -> int:
+    """How many libraries still hold entries in their buffers."""
+    return sum("- <seq=" in path.read_text() for path in root.rglob("CURRENT.md"))
+
+
+def run_fleet(root: Path) -> subprocess.Popen[str]:
+    """`flush --root` as a process of its own."""
+    command = [sys.executable, "-m", "infinimem", "flush", "--root", str(root), "--jobs", "2", "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds, two minutes at most."""
+    deadline = time.monotonic() + 120
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert holds()
+
+
+def test_processes_killed_again_and_again_cost_no_library(tmp_path: Path) -> None:
+    make(tmp_path, 30)
+    process = run_fleet(tmp_path)
+    killed = 0
+    while killed < 6 and process.poll() is None and due(tmp_path):
+        for child in children_of(process.pid)[killed % 2 :][:1]:
+            os.kill(int(child), signal.SIGKILL)
+            killed += 1
+        time.sleep(0.6)
+    told = json.loads(process.communicate(timeout=300)[0])
+    assert killed >= 2
+    assert told["flushed"] + told["nothing"] + told["failed"] == 30
+    assert (due(tmp_path), told["failed"]) == (0, 0)
+    assert every_entry_once(tmp_path, 30)
+
+
+def every_entry_once(root: Path, number: int) -> bool:
+    """Whether each entry that `make` wrote stands once in what can be seen of its library, and its files are sound."""
+    for at in range(number):
+        library = root / f"group-{at % 3}" / f"agent-{at}"
+        seen = "".join(path.read_text() for path in [library / "CURRENT.md", *(library / "topics").rglob("*.md")])
+        if seen.count(f"> Agent {at} likes jar {at}.\n") != 1 or seen.count(f"> Its shelf is {at * 7}.\n") != 1:
+            return False
+        if [found for found in Library.open(library).check() if found.problem.blocking]:
+            return False
+    return True
+
+
+def test_a_fleet_that_was_killed_does_only_the_rest(tmp_path: Path) -> None:
+    make(tmp_path, 24)
+    process = run_fleet(tmp_path)
+    wait_until(lambda: due(tmp_path) < 20)
+    children = children_of(process.pid)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not set(children) & alive())
+    left = due(tmp_path)
+    assert 0 < left < 24
+    told = json.loads(run_fleet(tmp_path).communicate(timeout=300)[0])
+    assert (told["flushed"], told["nothing"], told["failed"]) == (left, 24 - left, 0)
+    assert every_entry_once(tmp_path, 24)
+
+
+def alive() -> set[str]:
+    """The processes that there are."""
+    return set(subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_a_library_that_another_process_has_is_left_and_named(tmp_path: Path) -> None:
+    make(tmp_path, 3)
+    with exclusive(tmp_path / "group-1" / "agent-1" / ".infinimem" / "flush.lock"):
+        found = {Path(one.path).name: one for one in flush_below(tmp_path, "lexical", processes=1)}
+    assert [found[name].status for name in ("agent-0", "agent-1", "agent-2")] == ["flushed", "failed", "flushed"]
+    assert "in use by another process" in found["agent-1"].why
+    again = {Path(one.path).name: one.status for one in flush_below(tmp_path, "lexical", processes=1)}
+    assert again == {"agent-0": "nothing", "agent-1": "flushed", "agent-2": "nothing"}
+
+
+def handle(piece: Sequence[str]) -> list[str]:
+    """A piece of work that may go wrong in several ways."""
+    for item in piece:
+        if item == "die":
+            os._exit(7)
+        if item == "sleep":
+            time.sleep(600)
+        if item == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+    return [f"{item} done" for item in piece]
+
+
+def lost(item: str, is_late: bool) -> str:
+    return f"{item} {'late' if is_late else 'lost'}"
+
+
+def test_what_dies_sleeps_or_stands_still_is_lost_alone() -> None:
+    pieces = [["a", "b", "die", "c"], ["d", "sleep"], ["e", "f"], ["stop"]]
+    done = sorted(work_through(handle, pieces, lost, processes=3, limit=1.5))
+    assert done == sorted([*(f"{name} done" for name in "abcdef"), "die lost", "sleep late", "stop late"])
+
+
+def test_what_ends_every_process_is_named_and_the_others_are_flushed(tmp_path: Path) -> None:
+    make(tmp_path, 4)
+    poisoned = tmp_path / "group-0" / "agent-0"
+    with (poisoned / "CURRENT.md").open("ab") as file:
+        file.truncate(1 << 40)  # a terabyte of nothing: more than any process may have
+    found = {Path(one.path).name: one for one in flush_below(tmp_path, "lexical", processes=2)}
+    assert found["agent-0"].status == "failed"
+    assert found["agent-0"].why
+    assert [found[f"agent-{at}"].status for at in (1, 2, 3)] == ["flushed"] * 3
+
+
+def test_a_folder_without_a_library_is_said(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "infinimem", "flush", "--root", str(tmp_path)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert "no library lies below" in process.stderr
+
+
+def test_many_troubles_are_cut_for_a_person_and_all_told_as_json(tmp_path: Path) -> None:
+    make(tmp_path, 23)
+    for settings in tmp_path.rglob("infinimem.yaml"):
+        settings.write_text("format: 1\nflush: {max_tokens: many}\n")
+    command = [sys.executable, "-m", "infinimem", "flush", "--root", str(tmp_path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 5
+    assert told.stderr.count("max_tokens") == 20
+    assert "and 3 more; --json lists them all" in told.stderr
+    listed = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    assert len(json.loads(listed.stdout)["troubles"]) == 23

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 app = command_app()
 STATES = ("flushed", "nothing", "failed")
+SHOWN = 20
+"""Libraries with something amiss that are listed; `--json` lists them all."""
 
 
 @app.command(
@@ -55,6 +57,9 @@ def flush(
     root: Annotated[
         str, typer.Option(metavar="DIR", help="Every library below a folder that is due, several at once.")
     ] = "",
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=0, help="With --root: how many at once; by default two for each core.")
+    ] = 0,
 ) -> int:
     """Sort what was written into topic documents, as one transaction.
 
@@ -63,7 +68,7 @@ def flush(
     if root:
         if dry_run or estimate or plan or plan_out or plan_template:
             raise BadInput("--root flushes many libraries; a plan is for one of them: use -L DIR")
-        return flush_root(ctx, root, planner)
+        return flush_root(ctx, root, planner, jobs)
     library = shown_library(ctx)
     if plan_template:
         template = library.plan_template()
@@ -91,12 +96,15 @@ def flush(
     return report.exit_code
 
 
-def flush_root(ctx: typer.Context, root: str, planner: str) -> int:
-    """Flush every library below a folder that is due, and tell what became of all of them."""
+def flush_root(ctx: typer.Context, root: str, planner: str, jobs: int) -> int:
+    """Flush every library below a folder that is due, and tell what became of all of them.
+
+    The exit code is 1 where there is no library, 5 where something was left undone.
+    """
     from collections import Counter
     from pathlib import Path
 
-    from infinimem.fleet import flush_below
+    from infinimem.fleet.flush import flush_below
 
     folder = Path(root).expanduser().absolute()
     if not folder.is_dir():
@@ -105,7 +113,8 @@ def flush_root(ctx: typer.Context, root: str, planner: str) -> int:
     entries = 0
     troubles: list[tuple[str, str]] = []
     with progress() as show:
-        for one in flush_below(folder, planner or "auto", progress=lambda done: show("flushing", done, 0)):
+        told = flush_below(folder, planner or "auto", processes=jobs, progress=lambda done: show("flushing", done, 0))
+        for one in told:
             counts[one.status] += 1
             entries += one.entries
             if one.why:
@@ -119,8 +128,13 @@ def flush_root(ctx: typer.Context, root: str, planner: str) -> int:
             f"{counts['flushed']:,} flushed ({count(entries, 'entry', 'entries')}), "
             f"{counts['nothing']:,} not due, {counts['failed']:,} failed"
         )
-        for path, why in troubles:
+        for path, why in troubles[:SHOWN]:
             say(f"{shown(path)}: {on_one_line(why)}")
+        if len(troubles) > SHOWN:
+            say(f"and {len(troubles) - SHOWN:,} more; --json lists them all")
+    if not counts:
+        say(f"no library lies below {shown(str(folder))}; make one with: infinimem init")
+        return 1
     return 5 if troubles else 0
 
 

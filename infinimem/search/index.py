@@ -61,6 +61,7 @@ LONGEST_LIST = 10_000
 _AROUND = 2  # steps in seq order from a candidate to entries that are ranked with it
 _LARGE_CHANGE = 4_000_000  # bytes of changed files from which on a big write buffer pays
 _LITTLE = 16_000  # bytes appended that are read at each refresh, 3 ms of it, rather than committed
+_SMALL = 200_000  # bytes that are sooner read anew than an index of them is committed to disk
 _READ_SPEED = 1_000_000  # bytes a second, roughly: what another writer must save us to be worth waiting for
 _TELLING = 40  # terms of a long text that its topics are sought with
 _BEST = 3  # entries that make up a topic's score
@@ -114,9 +115,10 @@ class IndexStats:
 class Index:
     """The searchable state of one library; `refresh` it before asking it anything."""
 
-    def __init__(self, root: Path | str, language: str = "english") -> None:
+    def __init__(self, root: Path | str, language: str = "english", *, kept: bool = True) -> None:
         self.root = Path(root)
         self.language = language
+        self._is_kept = kept
         self._folder = self.root / ".infinimem" / "index"
         self._base: Shelf | None = None  # on disk
         self._generation = 0
@@ -151,7 +153,11 @@ class Index:
             self._load_catalog_or_forget()
             self._cover(changes_since(self._base_rows, self._reader), self._reader)
             return
-        patience = 0.3 + size_of(changes, self._base_rows, self._reader) / _READ_SPEED
+        size = size_of(changes, self._base_rows, self._reader)
+        if not self._is_kept and self._base is None and size <= _SMALL:
+            self._cover(changes, self._reader)
+            return
+        patience = 0.3 + size / _READ_SPEED
         try:
             with held(self._folder, patience):
                 self._load()
