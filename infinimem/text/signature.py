@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from infinimem.model import Signature, Tie
 
@@ -123,6 +124,14 @@ def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
     if sum(key == "seq" for key, _ in fields) > 1:
         return (), 0
     return tuple(fields), match.end()
+
+
+@lru_cache(4096)
+def plain_fields(text: str) -> tuple[tuple[str, str], ...] | None:
+    """The fields of `, time=2026-01-03, source=user`, as they follow a seq; None where more care is due."""
+    if not text.isprintable() or " ," in text or "= " in text or text[-1:] == " " or ", seq=" in text:
+        return None
+    return tuple([(key, value) for key, _, value in [field.partition("=") for field in text.split(", ")[1:]]])
 
 
 def parse_escaped(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
