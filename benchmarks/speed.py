@@ -112,7 +112,7 @@ def build(root: Path, entries: int, text: Path | None) -> None:
             lines.append(line)
             kept.setdefault(f"{moment:%Y-%m}", []).append(line)
         body = f"# Topic {number}\n\n{''.join(lines)}"
-        head = f"id: {topic}\nsummary: What was said of topic {number}.\ntoken_count: {estimate(body)}\n"
+        head = f"id: {topic}\nsummary: Topic {number}.\ntoken_count: {estimate(body)}\n"
         path = root / "topics" / f"{topic}.md"
         path.parent.mkdir(exist_ok=True)
         made = f"created_time: {FIRST:%Y-%m-%dT%H:%M:%SZ}\nupdate_log: []\naux: {{}}"

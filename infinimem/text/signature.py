@@ -176,7 +176,14 @@ def render_fields(fields: Iterable[tuple[str, str]]) -> str:
 
 def render_signature(signature: Signature) -> str:
     """The signature as text, seq first."""
-    return render_fields((("seq", render_seqs(signature.seqs)), *signature.fields))
+    seqs = signature.seqs
+    return f"<seq={seqs[0] if len(seqs) == 1 else render_seqs(seqs)}{render_rest(signature.fields)}>"
+
+
+@lru_cache(256)
+def render_rest(fields: tuple[tuple[str, str], ...]) -> str:
+    """The fields as they follow a seq; many entries of one write share them."""
+    return "".join([f", {key}={render_value(value)}" for key, value in fields])
 
 
 def with_field(signature: Signature, key: str, value: str) -> Signature:
