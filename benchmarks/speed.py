@@ -21,13 +21,16 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from infinimem import Library, __version__
 from infinimem.store.layout import create_library
+from infinimem.text.tokens import estimate
 
 PROJECT = Path(__file__).resolve().parent.parent
 PER_DOCUMENT = 100
+FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 RARE = "ferr(y|ies) to K.el"
 FREQUENT = "[Tt]hank(s| you)"
 BARE = """
@@ -94,32 +97,33 @@ def messages(text: Path | None, count: int) -> Iterator[str]:
 
 
 def build(root: Path, entries: int, text: Path | None) -> None:
-    """A library of many flushed entries, as flush would have left it."""
+    """A library of many flushed entries, as flushes would have left it; each entry was written at another time."""
     create_library(root)
-    seq = 0
     source = messages(text, entries)
-    with (root / "evidence" / "2026-01.md").open("w", encoding="utf-8") as evidence:
-        evidence.write("# Evidence 2026-01\n\n")
-        for number in range(max(1, entries // PER_DOCUMENT)):
-            topic = f"{number % 100:02d}/topic-{number:06d}"
-            lines = []
-            for line in (next(source) for _ in range(min(PER_DOCUMENT, entries - seq))):
-                seq += 1
-                day = f"2026-01-{1 + seq % 28:02d}"
-                who = ("user", "Ines", "AI")[seq % 3]
-                lines.append(f"- <seq={seq}, time={day}, source={who}, observed={day}T08:00:00Z> {line}\n")
-            evidence.writelines(lines)
-            head = f"---\nid: {topic}\nsummary: topic {number}\ntoken_count: 2000\ncreated_time: 2026-01-31T00:00:00Z\n"
-            path = root / "topics" / f"{topic}.md"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(f"{head}update_log: []\naux: {{}}\n---\n# Topic {number}\n\n{''.join(lines)}", "utf-8")
-        evidence.write(f"- <event=flush, high={seq}, at=2026-01-31T00:00:00Z>\n")
+    kept: dict[str, list[str]] = {}
+    for number in range(max(1, -(-entries // PER_DOCUMENT))):
+        topic = f"{number % 100:02d}/topic-{number:06d}"
+        lines = []
+        for seq in range(number * PER_DOCUMENT + 1, min((number + 1) * PER_DOCUMENT, entries) + 1):
+            moment = FIRST + timedelta(seconds=37 * seq)
+            who = ("user", "Ines", "AI")[seq % 3]
+            said = f"time={moment:%Y-%m-%d}, source={who}, observed={moment:%Y-%m-%dT%H:%M:%SZ}"
+            line = f"- <seq={seq}, {said}> {next(source)}\n"
+            lines.append(line)
+            kept.setdefault(f"{moment:%Y-%m}", []).append(line)
+        body = f"# Topic {number}\n\n{''.join(lines)}"
+        head = f"id: {topic}\nsummary: Topic {number}.\ntoken_count: {estimate(body)}\n"
+        path = root / "topics" / f"{topic}.md"
+        path.parent.mkdir(exist_ok=True)
+        made = f"created_time: {FIRST:%Y-%m-%dT%H:%M:%SZ}\nupdate_log: []\naux: {{}}"
+        path.write_text(f"---\n{head}{made}\n---\n{body}", "utf-8")
+    for month, lines in kept.items():
+        high = f"- <event=flush, high={entries}, at={month}-28T23:59:59Z>\n"
+        (root / "evidence" / f"{month}.md").write_text(f"# Evidence {month}\n\n{''.join(lines)}{high}", "utf-8")
 
 
 def buffer_of(tokens: int, text: Path | None) -> list[str]:
     """Messages that fill a buffer of so many tokens."""
-    from infinimem.text.tokens import estimate
-
     chosen: list[str] = []
     size = 0
     for line in messages(text, 100_000):

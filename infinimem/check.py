@@ -596,10 +596,11 @@ def check_evidence(survey: Survey) -> None:
     visible = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
     unsure = any(document.blocking for document in survey.documents())
     empty = [path for path, file in survey.topics.items() if not file.document.lines]
+    found = visible | survey.broken
     gone = [
         seq
         for seq, record in survey.records.items()
-        if seq not in visible | survey.broken and retirement(record) is None and record.entries
+        if seq not in found and retirement(record) is None and record.entries
     ]
     there = visible | {seq for seq, record in survey.records.items() if record.entries or record.events}
     many = len(gone) > len(visible) and (len(gone) > MANY or not (survey.root / TOPICS).is_dir())

@@ -19,7 +19,7 @@ from infinimem.store.evidence import event_units, file_ending
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import body_tokens, parse_piece, title_of, units
-from infinimem.text.lines import FENCE
+from infinimem.text.lines import FENCE, join_lines
 from infinimem.text.tokens import estimate
 
 ATTEMPTS = 5
@@ -101,7 +101,6 @@ class Reader:
         document = file.document
         if is_redirect(document):
             return Parsed((), guest=True, digest=file.digest)
-        size = sum(len(line.encode("utf-8", "surrogateescape")) for line in document.lines)
         summary = document.header.fields.get("summary")
         return Parsed(
             found_in(document),
@@ -110,7 +109,7 @@ class Reader:
             body_tokens(document),
             document.is_guest,
             file.digest,
-            size if can_grow(document) else 0,
+            len(join_lines(document.lines)) if can_grow(document) else 0,
             len(document.lines) + 1,
         )
 
@@ -136,9 +135,11 @@ class Reader:
 
     def evidence(self, document: Document, offset: int = 0) -> Iterator[Unit]:
         """Evidence lines for `trace`, and what was retired, for readers that look back."""
-        for unit in units(document):
-            if unit.seqs:
-                yield replace(moved(unit, offset), headings=())
+        for entry in document.entries:
+            if entry.seqs:
+                span, signature = entry.span, entry.signature
+                line, stop = span.start + 1 + offset, span.stop + offset
+                yield Unit(document.path, line, stop, entry.text, signature.seqs, (), signature.fields)
         yield from event_units(document, offset)
 
 

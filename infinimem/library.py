@@ -229,9 +229,7 @@ class Library:
             raise BadInput(f"write takes a text, a mapping or several of them, not {type(entries).__name__}")
         if not isinstance(key, str) or not isinstance(meta or {}, Mapping):
             raise BadInput("`key` is a text and `meta` a mapping; nothing was written")
-        drafts = [
-            draft_of(entry, shared, meta or {}, key, f"entry {number}") for number, entry in enumerate(entries, 1)
-        ]
+        drafts = drafts_of(entries, shared, meta or {}, key)
         if not drafts:
             return Appended((), stored=False)
         return append(self.root, drafts, key)
@@ -1095,18 +1093,37 @@ def plan_in(place: str | Path) -> Plan:
     return parse_plan(text, "<stdin>" if is_piped else str(place))
 
 
-def draft_of(
-    entry: str | Mapping[str, Any], shared: Mapping[str, Any], meta: Mapping[str, str], key: str, where: str
-) -> Draft:
-    """One entry as signature fields and text, everything checked. Raises `BadInput` naming `where`."""
-    given: dict[Any, Any] = dict(entry) if isinstance(entry, Mapping) else {"text": entry}
-    text = given.pop("text", None)
+def drafts_of(entries: Iterable[Any], shared: Mapping[str, Any], meta: Mapping[str, str], key: str) -> list[Draft]:
+    """Entries as `draft_of` makes them; what the plain texts among them share is checked once."""
+    drafts: list[Draft] = []
+    plain: Signature | None = None
+    for number, entry in enumerate(entries, 1):
+        if plain is not None and isinstance(entry, str):
+            drafts.append((plain, checked_text(entry, f"entry {number}")))
+            continue
+        drafts.append(draft_of(entry, shared, meta, key, f"entry {number}"))
+        if isinstance(entry, str):
+            plain = drafts[-1][0]
+    return drafts
+
+
+def checked_text(text: Any, where: str) -> str:
+    """An entry's words. Raises `BadInput` naming `where`."""
     if not isinstance(text, str) or not text.strip():
         raise BadInput(f"{where} has no text; nothing was written")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise BadInput(f"{where} is not valid Unicode (character {error.start}); nothing was written") from error
+    return text
+
+
+def draft_of(
+    entry: str | Mapping[str, Any], shared: Mapping[str, Any], meta: Mapping[str, str], key: str, where: str
+) -> Draft:
+    """One entry as signature fields and text, everything checked. Raises `BadInput` naming `where`."""
+    given: dict[Any, Any] = dict(entry) if isinstance(entry, Mapping) else {"text": entry}
+    text = checked_text(given.pop("text", None), where)
     fields = {**shared, **meta, **given}
     observed = fields.pop("observed", "")
     if key:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from infinimem.model import Document
@@ -40,6 +42,15 @@ SUSPECT = re.compile(
 )
 """What some detector could find something in. The detectors cost 0.1 s to load: most writes never do."""
 
+TELLTALES = (
+    "pass pwd kennwort senord contrase senha wachtwoord token key secret hooks.slack auth akc aki ://"
+    " -----begin pin puk"
+).split()
+"""In lower case, one of these stands in every ASCII line that `SUSPECT` or `PIN` finds something in, or a long run."""
+RUN_OR_NOT = {code: "x" if chr(code).isalnum() or chr(code) in "_+=-" else " " for code in range(128)}
+LONG_RUN = "x" * 20
+OBSERVED = re.compile(r"observed=[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}(?![A-Za-z0-9_+=-])")
+"""A long run that every entry has."""
 
 WINDOW, OVERLAP = 1000, 200
 """A long line is looked at in pieces: some detectors take a time that grows with the square of its length."""
@@ -48,13 +59,43 @@ WINDOW, OVERLAP = 1000, 200
 def secrets_in(text: str) -> list[tuple[str, int]]:
     """What looks like a key or password in a text: its kind and its 1-based line, in order."""
     found: dict[tuple[str, int], None] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    lines = text.split("\n")
+    for number in suspect_lines(lines):
+        line = lines[number - 1]
         if MEANT_LINE in line:
             continue
         for start in range(0, max(1, len(line)), WINDOW):
             for kind in kinds_in(line[start : start + WINDOW + OVERLAP]):
                 found[kind, number] = None
     return list(found)
+
+
+def suspect_lines(lines: Sequence[str]) -> list[int]:
+    """The 1-based numbers of the lines that `kinds_in` may find something in, and of few others.
+
+    A search for each of some words in all lines at once costs a tenth of a search in each line for any of them.
+    """
+    odd = [number for number, line in enumerate(lines, 1) if not line.isascii()]
+    found = {number for number in odd if SUSPECT.search(lines[number - 1]) or PIN.search(lines[number - 1])}
+    text = "\n".join(lines if not odd else [line if line.isascii() else "" for line in lines])
+    lower = text.lower()
+    places: list[int] = []
+    for word in TELLTALES:
+        at = lower.find(word)
+        while at >= 0:
+            places.append(at)
+            at = lower.find("\n", at)
+            at = lower.find(word, at) if at >= 0 else -1
+    runs = text.translate(RUN_OR_NOT)
+    at = runs.find(LONG_RUN)
+    while at >= 0:
+        dated = OBSERVED.match(text, at)
+        if dated is None:
+            places.append(at)
+        at = runs.find(LONG_RUN, dated.end() if dated is not None else at + len(LONG_RUN))
+    starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0)) if places else []
+    found.update(bisect_right(starts, place) for place in places)
+    return sorted(found)
 
 
 def secrets_of(document: Document, quiet: Collection[int] = ()) -> list[tuple[str, int]]:

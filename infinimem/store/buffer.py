@@ -42,7 +42,9 @@ from infinimem.text.signature import parse_seqs, render_signature
 
 HIGHEST_SEQ = 10**18 - 1
 LARGEST_BUFFER_COMPARED = 4 << 20
-MOST_COMPARED = 1000
+LARGEST_COMPARED_WITH_MANY = 256 << 10
+"""Bytes: a buffer far beyond what is due is an import under way, and to look through it costs more than the append."""
+FEW = 10
 FIELD = rb'[A-Za-z_][A-Za-z0-9_.-]*=(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*), *'
 SIGNED = re.compile(
     rb"^(?:\xef\xbb\xbf)?([ \t]*)[-*+][ \t]+\\?<(?:"
@@ -50,6 +52,8 @@ SIGNED = re.compile(
     + rb")*?seq=([0-9]+(?:-[0-9]+)?(?:\+[0-9]+(?:-[0-9]+)?)*)[,>]",
     re.MULTILINE,
 )
+ENDS = re.compile(rb"> (?:(?!> )[^\n])*$", re.MULTILINE)
+"""What stands on a line from its last `> ` on."""
 HIGH = re.compile(rb"^[-*+][ \t]+\\?<event=flush,\s+high=([0-9]+)", re.MULTILINE)
 
 Draft = tuple[Signature, str]
@@ -123,13 +127,18 @@ def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
 
 def repeats(root: Path, drafts: Sequence[Draft]) -> dict[int, int]:
     """For the drafts (by place) whose very words stand in CURRENT already, the seq that has them."""
-    found: dict[int, int] = {}
+    largest = LARGEST_BUFFER_COMPARED if len(drafts) <= FEW else LARGEST_COMPARED_WITH_MANY
     seen = stat_if_there(root / BUFFER)
-    if seen is None or seen.st_size > LARGEST_BUFFER_COMPARED or len(drafts) > MOST_COMPARED:
-        return found
+    if seen is None or seen.st_size > largest:
+        return {}
     content = read_if_there(root / BUFFER)
+    lines = frozenset(ENDS.findall(content)) if len(drafts) > FEW else frozenset()
+    found: dict[int, int] = {}
     for at, (_, text) in enumerate(drafts):
-        place = content.find(b"> " + text.replace("\n", "\n  ").encode() + b"\n")
+        needle = b"> " + text.replace("\n", "\n  ").encode() + b"\n"
+        if lines and b"> " not in needle[2:] and needle[: needle.index(b"\n")] not in lines:
+            continue
+        place = content.find(needle)
         if place >= 0:
             match = SIGNED.match(content, content.rfind(b"\n", 0, place) + 1)
             seqs = parse_seqs(match[2].decode()) if match else ()
@@ -179,8 +188,7 @@ def append_known(root: Path, note: int, entries: Sequence[Entry]) -> None:
 
 def render_draft(signature: Signature, text: str, seqs: tuple[int, ...], ending: str) -> str:
     """An entry's lines, as `text.document.entry_lines` makes them (kept apart: it would load YAML)."""
-    head = render_signature(Signature(seqs, signature.fields))
-    return f"- {head} " + text.replace("\n", ending + "  ") + ending
+    return f"- {render_signature(Signature(seqs, signature.fields))} " + text.replace("\n", ending + "  ") + ending
 
 
 def open_buffer(path: Path) -> int:

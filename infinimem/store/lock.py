@@ -69,8 +69,13 @@ def open_lock(path: Path) -> int:
 
 
 def take(descriptor: int, deadline: float, path: Path, doing: str) -> None:
-    """Take the lock before the deadline; blocks in the kernel first, so that waiting costs nothing."""
-    pause = 0.001
+    """Take the lock before the deadline.
+
+    The kernel cannot be asked to wait so long and no longer, so it is asked again and again: most holders need a few
+    milliseconds, and one that takes seconds is not asked more often than fifty times in each.
+    """
+    pause = 0.0005
+    patient = time.monotonic() + 0.25
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,7 +84,7 @@ def take(descriptor: int, deadline: float, path: Path, doing: str) -> None:
             if time.monotonic() > deadline:
                 raise NeedsAttention(f"{path}: {doing} is in use by another process; try again later") from None
             time.sleep(pause)
-            pause = min(pause * 1.5, 0.02)
+            pause = 0.0005 if time.monotonic() < patient else min(pause * 1.5, 0.02)
         except OSError as error:
             raise StorageFailed(f"{path} cannot be locked: {error.strerror}; nothing was written") from error
 

@@ -24,12 +24,13 @@ from infinimem.text.lines import (
     undecodable,
     width_of,
 )
-from infinimem.text.signature import KEY, parse_fields, parse_signature, render_signature
+from infinimem.text.signature import KEY, parse_fields, parse_signature, plain_fields, render_signature
 from infinimem.text.tokens import estimate
 
 HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=\\?<)")
 EVENT_ITEM = re.compile(r"[-*+][ \t]+(?=\\?<event=)")
+PLAIN = re.compile(r"- <seq=([0-9]{1,18})((?:, [A-Za-z_][A-Za-z0-9_.-]*=[^,<>\"\n]*)*)> ([^\n]+)\n?\Z")
 UNCLOSED = re.compile(r"\\?<[A-Za-z_][A-Za-z0-9_.\\-]*=[^<>]*$")
 MOST_HEAD_LINES = 4
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
@@ -78,6 +79,12 @@ def parse_lines(path: str, lines: tuple[str, ...], ending: str = "") -> Document
         line = lines[at] if at else lines[at].removeprefix(BOM)
         start = line.lstrip(" \t")[:1]
         if start and start in "-*+":
+            plain = read_plain(lines, at, line) if ending == "\n" else None
+            if plain is not None:
+                signature, text = plain
+                entries.append(Entry(topic, signature, text, names, Span(at, at + 1)))
+                at += 1
+                continue
             signed = read_signed(lines, at, line, ending)
             if signed is not None:
                 signature, first, indent, last = signed
@@ -119,6 +126,21 @@ def read_heading(line: str, ending: str) -> tuple[int, str]:
     if unclosed[-1:] in ("", " ", "\t"):
         name = unclosed
     return len(match[1]), name.strip()
+
+
+def read_plain(lines: tuple[str, ...], at: int, line: str) -> tuple[Signature, str] | None:
+    """What `read_signed` and `read_text` find, for an entry on one line as `write` makes it; None = ask those.
+
+    Nearly all entries are such, and one search for all of their parts costs a quarter.
+    """
+    match = PLAIN.match(line)
+    if match is None or (at + 1 < len(lines) and lines[at + 1][0] in " \t\r\n"):
+        return None
+    seq, rest, text = match.groups()
+    fields = plain_fields(rest)
+    if fields is None or not int(seq):
+        return None
+    return Signature((int(seq),), fields), text
 
 
 def read_signed(lines: tuple[str, ...], at: int, line: str, ending: str) -> tuple[Signature, str, str, int] | None:
@@ -322,6 +344,9 @@ def prose_units(document: Document) -> Iterator[Unit]:
     at = document.header.span.stop if "id" in document.header.fields or not document.blocking else 0
     for edge in edges:
         start = -1
+        if at == edge.start:  # one entry follows the other
+            at = edge.stop
+            continue
         for line in range(at, edge.start + 1):
             text = document.lines[line] if line < edge.start else ""
             heading = line in heading_lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from infinimem.model import Signature, Tie
 
@@ -125,6 +126,14 @@ def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
     return tuple(fields), match.end()
 
 
+@lru_cache(4096)
+def plain_fields(text: str) -> tuple[tuple[str, str], ...] | None:
+    """The fields of `, time=2026-01-03, source=user`, as they follow a seq; None where more care is due."""
+    if not text.isprintable() or " ," in text or "= " in text or text[-1:] == " " or ", seq=" in text:
+        return None
+    return tuple([(key, value) for key, _, value in [field.partition("=") for field in text.split(", ")[1:]]])
+
+
 def parse_escaped(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
     """The fields of a signature that a Markdown formatter escaped: `\\<seq=1, label=a\\_b>`; and where it ends."""
     end = 0
@@ -167,7 +176,14 @@ def render_fields(fields: Iterable[tuple[str, str]]) -> str:
 
 def render_signature(signature: Signature) -> str:
     """The signature as text, seq first."""
-    return render_fields((("seq", render_seqs(signature.seqs)), *signature.fields))
+    seqs = signature.seqs
+    return f"<seq={seqs[0] if len(seqs) == 1 else render_seqs(seqs)}{render_rest(signature.fields)}>"
+
+
+@lru_cache(256)
+def render_rest(fields: tuple[tuple[str, str], ...]) -> str:
+    """The fields as they follow a seq; many entries of one write share them."""
+    return "".join([f", {key}={render_value(value)}" for key, value in fields])
 
 
 def with_field(signature: Signature, key: str, value: str) -> Signature:
