@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -14,11 +15,13 @@ from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit, topic_of
 from infinimem.plan.desk import is_redirect
 from infinimem.search.index import FileState, Index, Parsed, ReadUnits, Tail
+from infinimem.search.records import Record
 from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
+from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
-from infinimem.store.read import list_files, read_file
-from infinimem.text.document import body_tokens, parse_piece, title_of, units
+from infinimem.store.read import LARGEST, PARSED, list_files, parsed, read_file
+from infinimem.text.document import body_tokens, parse, parse_piece, title_of, units
 from infinimem.text.lines import FENCE, join_lines
 from infinimem.text.tokens import estimate
 
@@ -168,6 +171,18 @@ def found_in(document: Document) -> list[Unit]:
     return [replace(unit, headings=()) if unit.headings == TITLE_OF_BUFFER else unit for unit in found]
 
 
+def read_found(root: Path, path: str) -> Sequence[Unit]:
+    """A file's units as it is now; the same bytes as lately are not parsed again. Raises `StorageFailed`."""
+    content = read_bytes(root / path) or b""
+    return known_units(path, content) if len(content) <= LARGEST else found_in(parse(path, content))
+
+
+@lru_cache(PARSED)
+def known_units(path: str, content: bytes) -> tuple[Unit, ...]:
+    """The units of a file with these bytes, remembered for a while."""
+    return tuple(found_in(parsed(path, content)))
+
+
 def can_grow(document: Document) -> bool:
     """Whether what is appended to the buffer can be read on its own."""
     if document.id != CURRENT or document.problems or (document.lines and not document.lines[-1].endswith("\n")):
@@ -191,8 +206,8 @@ class IndexFinder:
         """Topics whose entries are most like a text."""
         return self.index.similar(text, k)
 
-    def like(self, text: str, k: int) -> Sequence[Unit]:
-        """The visible entries that share most with a text."""
+    def like(self, text: str, k: int) -> Sequence[Record]:
+        """The visible entries that share most with a text, with their words."""
         return self.index.like(text, k)
 
     def holding(self, term: str) -> int:

@@ -14,7 +14,7 @@ from infinimem.model import CURRENT, Document, Entry, Problem, Tie, Unit, path_o
 from infinimem.store.buffer import read_if_there
 from infinimem.store.evidence import read_records, retirement
 from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS, safe_path
-from infinimem.store.read import read_file
+from infinimem.store.read import read_document, read_file
 from infinimem.text.document import title_of
 from infinimem.text.lines import strip_ending
 from infinimem.text.signature import parse_links, parse_seqs
@@ -83,7 +83,7 @@ class Status:
 
 def read_page(root: Path, topic: str, first: int, last: int, heading: str) -> Page:
     """Lines of a document, as `Library.read` promises."""
-    document = read_file(root, f"{topic}.md" if is_evidence(root, topic) else path_of(topic)).document
+    document = read_document(root, f"{topic}.md" if is_evidence(root, topic) else path_of(topic))
     total = len(document.lines)
     if heading:
         wanted = heading.casefold()

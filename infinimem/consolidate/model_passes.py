@@ -396,7 +396,8 @@ def pair_cost(pairs: Pairs, lines: dict[int, str], seen: set[int]) -> int:
 def candidates_for_update(plan: Planning) -> list[Pairs]:
     """For each new entry that may replace something: it, then the older ones, each with where it stands."""
     run = plan.run
-    likeness = Likeness(plan.index, plan.settings.text("language"))
+    language = plan.settings.text("language")
+    likeness = Likeness(plan.index)
     gone = {step.seq for step in run.desk.retired}
     standing = {entry.seq: entry for document in run.desk.documents.values() for entry in document.entries}
     asked = []
@@ -404,7 +405,7 @@ def candidates_for_update(plan: Planning) -> list[Pairs]:
         new = standing.get(entry.seq) or run.desk.waiting.get(entry.seq)
         if new is None or entry.seq in gone:
             continue
-        older = older_ones(entry, plan.index, likeness, gone)
+        older = older_ones(entry, plan.index, likeness, language, gone)
         if older:
             asked.append([(new, new.topic), *((as_entry(unit), unit.topic) for unit in older)])
     return asked

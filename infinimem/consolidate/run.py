@@ -32,6 +32,7 @@ from infinimem.plan import rules
 from infinimem.plan.desk import Desk, apply
 from infinimem.plan.lexical import Candidate
 from infinimem.plan.paper import Plan
+from infinimem.search.records import Record
 from infinimem.store.buffer import hold, next_seq, reserve_seqs
 from infinimem.store.evidence import read_records
 from infinimem.store.read import read_file
@@ -45,8 +46,8 @@ class Finder(Protocol):
         """Topics whose entries are most like a text, best first."""
         ...
 
-    def like(self, text: str, k: int) -> Sequence[Unit]:
-        """The visible entries, CURRENT's among them, that share most with a text, best first."""
+    def like(self, text: str, k: int) -> Sequence[Record]:
+        """The visible entries, CURRENT's among them, that share most with a text, best first, with their words."""
         ...
 
     def holding(self, term: str) -> int:

@@ -13,7 +13,7 @@ from infinimem.consolidate.thinking import data
 from infinimem.llm.prompts import fill, load_prompt
 from infinimem.model import CURRENT, Entry, Unit, path_of
 from infinimem.store.layout import BUFFER
-from infinimem.store.read import read_file
+from infinimem.store.read import read_document, read_file
 from infinimem.text.document import entry_lines, units
 from infinimem.text.signature import render_seqs
 from infinimem.text.tokens import estimate
@@ -103,7 +103,7 @@ def shortlist(shown: int, count: int) -> str:
 def topic_line(root: Path, row: TopicRow, *, bare: bool = False) -> str:
     """A topic as a planner sees it: `id · tokens · summary (headings)`; without headings if it is to be bare."""
     topic, tokens, summary = row
-    blocks = () if bare else read_file(root, path_of(topic)).document.blocks
+    blocks = () if bare else read_document(root, path_of(topic)).blocks
     headings = list(dict.fromkeys(block.headings[-1] for block in blocks if block.level > 1))
     named = f" ({'; '.join(headings[:HEADINGS])}{'; …' if len(headings) > HEADINGS else ''})" if headings else ""
     return f"{topic} · {tokens} · {' '.join(summary.split())}{named}"
@@ -122,13 +122,13 @@ def older_shown(
 
     Older ones that are new themselves are named only: they are shown as new entries.
     """
-    likeness = Likeness(index, language)
+    likeness = Likeness(index)
     older: dict[int, Unit] = {}
     pairs = []
     for entry in entries:
         if not entry.seqs:
             continue
-        near = older_ones(entry, index, likeness, fewest=FEW)
+        near = older_ones(entry, index, likeness, language, fewest=FEW)
         older.update((unit.seqs[0], unit) for unit in near if unit.topic != CURRENT)
         if near:
             pairs.append((entry.seq, [unit.seqs[0] for unit in near]))

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import Unreadable
-from infinimem.indexing import found_in
+from infinimem.indexing import read_found
 from infinimem.model import CURRENT, Filter, Hit, Unit
 from infinimem.search.records import looks_back
-from infinimem.store.read import read_file
 from infinimem.text.signature import parse_seqs
 
 if TYPE_CHECKING:
@@ -72,9 +71,9 @@ def units_of(memory: Memory, path: str) -> tuple[Unit, ...]:
     """A document's units that the filter lets through, in order; none of a file that cannot be read."""
     if path not in memory.pages:
         try:
-            found = found_in(read_file(memory.root, path).document)
+            found = read_found(memory.root, path)
         except (OSError, Unreadable):
-            found = []
+            found = ()
         memory.pages[path] = tuple(sorted(allowed(memory, found), key=lambda unit: unit.line))
     return memory.pages[path]
 

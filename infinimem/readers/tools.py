@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -345,39 +345,56 @@ def run_grep(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room: i
     return Observation(f"{head}\n{fenced(lines)}", fresh, listed=listed, brief=f"{number} match")
 
 
-def matching(memory: Memory, matches: Any) -> tuple[list[Unit], bool]:
+def matching(memory: Memory, matches: Iterable[Match]) -> tuple[list[Unit], bool]:
     """The units that matching lines belong to, each once; and whether there was no time for all of them."""
-    found: dict[Place, Unit] = {}
+    by_file: dict[str, list[Match]] = {}
     until = time.monotonic() + LONGEST_GREP
     number = 0
-    for path, group in itertools.groupby(matches, key=lambda match: match.path):
-        lines: list[Match] = []
-        for match in group:
-            lines.append(match)
-            number += 1
-            if time.monotonic() > until:
-                break
-        for unit in units_at(memory, path, lines):
+    for match in matches:
+        by_file.setdefault(match.path, []).append(match)
+        number += 1
+        if time.monotonic() > until:
+            break
+    seqs = {match.seqs[0] for match in itertools.chain(*by_file.values()) if match.seqs}
+    standing: dict[str, list[Unit]] = {}
+    for unit in () if looks_back(memory.filter) else memory.index.standing(*seqs):  # of then, lines may be others
+        standing.setdefault(unit.path, []).append(unit)
+    found: dict[Place, Unit] = {}
+    for path, lines in by_file.items():
+        for unit in units_at(memory, path, lines, standing.get(path, ())):
             found[place_of(unit)] = unit
         if time.monotonic() > until:
             return list(found.values()), True
     return list(found.values()), number >= MOST_MATCHES
 
 
-def units_at(memory: Memory, path: str, lines: Sequence[Match]) -> list[Unit]:
-    """The units of a file on whose lines something matched; of evidence, what was retired."""
+def units_at(memory: Memory, path: str, lines: Sequence[Match], standing: Sequence[Unit]) -> list[Unit]:
+    """The units of a file on whose lines something matched; of evidence, what was retired.
+
+    `standing` are those of its entries that the index knows by their seqs: where they hold all of the lines, the file
+    need not be parsed.
+    """
     if path.startswith("evidence/"):
         seqs = {seq for match in lines for seq in match.seqs}
         return allowed(memory, memory.index.retired(seqs)) if seqs else []
     wanted = sorted(match.line for match in lines)
-    found = []
+    known, missed = over(standing, wanted)
+    return over(units_of(memory, path), wanted)[0] if missed else allowed(memory, known)
+
+
+def over(units: Sequence[Unit], wanted: Sequence[int]) -> tuple[list[Unit], bool]:
+    """Those of some units, in the order of their file, that hold one of some lines; and whether a line is in none."""
+    found: list[Unit] = []
+    missed = False
     at = 0
-    for unit in units_of(memory, path):
-        while at < len(wanted) and wanted[at] < unit.line:
+    for line in wanted:
+        while at < len(units) and units[at].stop < line:
             at += 1
-        if at < len(wanted) and wanted[at] <= unit.stop:
-            found.append(unit)
-    return found
+        if at == len(units) or units[at].line > line:
+            missed = True
+        elif not found or found[-1] is not units[at]:
+            found.append(units[at])
+    return found, missed
 
 
 # read

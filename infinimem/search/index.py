@@ -9,7 +9,9 @@ another process writing) searches what is there, with the changed files read int
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -310,8 +312,8 @@ class Index:
         """The topics whose entries share most with a text, best first; neither CURRENT nor guests."""
         return self._mended(lambda: self._similar(text, k))
 
-    def like(self, text: str, k: int = 10) -> list[Unit]:
-        """The visible entries, CURRENT's among them, that share most with a text, best first."""
+    def like(self, text: str, k: int = 10) -> list[Record]:
+        """The visible entries, CURRENT's among them, that share most with a text, best first, with their words."""
         return self._mended(lambda: self._like(text, k))
 
     def missing(self, query: str) -> bool:
@@ -334,11 +336,11 @@ class Index:
 
         return self._mended(lambda: next(iter(self._at_seqs((seq,), VISIBLE)), None))
 
-    def standing(self, seq: int) -> list[Unit]:
-        """Every visible place of a seq, by place: two where a file was copied or an old CURRENT brought back."""
+    def standing(self, *seqs: int) -> list[Unit]:
+        """Every visible place of some seqs, by place: two of one where a file was copied or an old CURRENT is back."""
         from infinimem.search.shelf import VISIBLE
 
-        return self._mended(lambda: self._at_seqs((seq,), VISIBLE))
+        return self._mended(lambda: self._at_seqs(seqs, VISIBLE))
 
     def having(self, key: str, part: str = "") -> list[Unit]:
         """Every visible entry that has a signature field of this name, with `part` in its value if given, by place."""
@@ -437,12 +439,13 @@ class Index:
     def _gather(self, query: str, k: int, filter: Filter) -> Gathered:
         from infinimem.search.rank import REACH, Statistics, read_question
         from infinimem.search.records import looks_back
+        from infinimem.search.shelf import by_score
 
         question = read_question(query, self.language)
         depth = max(DEPTH, 3 * k)
         # each shelf's best: how rare a word is, and so a score, is another thing in a small one
         matches = [match for shelf in self._shelves for match in shelf.match(question.terms, filter, depth)]
-        pool = {_place_of(record.unit): record for _, record in sorted(matches, key=_by_score)}
+        pool = {_place_of(record.unit): record for _, record in sorted(matches, key=by_score)}
         reachable = _seqs_around(pool.values(), _AROUND)
         for record in self._records_at(_seqs_around(pool.values(), REACH)):
             pool.setdefault(_place_of(record.unit), record)
@@ -491,6 +494,8 @@ class Index:
         from infinimem.search.records import allows
         from infinimem.search.shelf import VISIBLE
 
+        if filter == Filter() and not any(hit.unit.retired for hit in hits):
+            return hits
         kept = [hit for hit in hits if not hit.unit.retired and allows(filter, hit.unit)]
         retired: dict[tuple[int, ...], Hit] = {}
         for hit in sorted((hit for hit in hits if hit.unit.retired), key=lambda hit: hit.unit.get("retired_at")):
@@ -517,41 +522,39 @@ class Index:
         """The terms that tell a text from others, at most `_TELLING`, the most telling first."""
         from infinimem.search.rank import idf
 
-        counts: dict[str, int] = {}
-        for term in words.analyse(text, self.language):
-            counts[term] = counts.get(term, 0) + 1
+        counts = Counter(words.analyse(text, self.language))
         units = self._units
         weighed = {term: count * idf(units, self._holding(term)) for term, count in counts.items()}
         found = sorted((term for term in weighed if weighed[term]), key=lambda term: (-weighed[term], term))
         return found[:_TELLING]
 
-    def _like(self, text: str, k: int) -> list[Unit]:
-        telling = self._telling(text)
-        if not telling:
-            return []
-        matches = [match for shelf in self._shelves for match in shelf.match_visible(telling, "", 2 * k + 8)]
-        units = (record.unit for _, record in sorted(matches, key=_by_score))
-        return [unit for unit in units if unit.seqs][:k]
+    def _like(self, text: str, k: int) -> list[Record]:
+        matches = self._visible_like(self._telling(text), "", 2 * k + 8)
+        return [record for _, record in matches if record.unit.seqs][:k]
 
     def _similar(self, text: str, k: int) -> list[TopicMatch]:
-        telling = self._telling(text)
-        if not telling:
-            return []
-        matches = [
-            match
-            for shelf in self._shelves
-            for match in shelf.match_visible(telling, path_of(CURRENT), max(DEPTH // 2, 25 * k))
-        ]
+        matches = self._visible_like(self._telling(text), path_of(CURRENT), max(DEPTH // 2, 25 * k))
         rows = self._whole_rows()
-        topics: dict[str, list[tuple[float, Unit]]] = {}
-        for value, record in sorted(matches, key=_by_score):
-            if not rows[record.unit.path].guest:
-                topics.setdefault(record.unit.topic, []).append((value, record.unit))
+        files: dict[str, list[tuple[float, Unit]]] = {}
+        for value, record in matches:
+            files.setdefault(record.unit.path, []).append((value, record.unit))
+        scores = {path: sum(value for value, _ in best[:_BEST]) for path, best in files.items() if not rows[path].guest}
+        least = sorted(scores.values(), reverse=True)[:k][-1:]
         found = [
-            TopicMatch(topic, sum(value for value, _ in best[:_BEST]), tuple(unit for _, unit in best))
-            for topic, best in topics.items()
+            TopicMatch(topic_of(path), value, tuple(unit for _, unit in files[path]))
+            for path, value in scores.items()
+            if [value] >= least
         ]
         return sorted(found, key=lambda match: (-match.score, match.topic))[:k]
+
+    def _visible_like(self, terms: Sequence[str], without: str, depth: int) -> Sequence[tuple[float, Record]]:
+        """What every shelf finds for some terms, best first, ties by place."""
+        if not terms:
+            return ()
+        from infinimem.search.shelf import by_score
+
+        found = [matches for shelf in self._shelves if (matches := shelf.match_visible(terms, without, depth))]
+        return found[0] if len(found) == 1 else sorted(itertools.chain(*found), key=by_score)
 
     @property
     def _shelves(self) -> list[Shelf]:
@@ -574,7 +577,10 @@ class Index:
         return self._rows
 
     def _holding(self, term: str, *fields: str) -> int:
-        return sum(shelf.holding(term, field) for shelf in self._shelves for field in fields or ("words",))
+        if not fields:  # a flush asks it of every word
+            below = self._base.holding(term) if self._base is not None else 0
+            return below + self._over.holding(term) if self._over is not None else below
+        return sum(shelf.holding(term, field) for shelf in self._shelves for field in fields)
 
     def _records_at(self, seqs: Iterable[int]) -> list[Record]:
         from infinimem.search.shelf import VISIBLE
@@ -611,10 +617,6 @@ def _means_damage(error: BaseException) -> bool:
 
 def _place_of(unit: Unit) -> tuple[str, int, tuple[int, ...]]:
     return unit.path, unit.line, unit.seqs
-
-
-def _by_score(match: tuple[float, Record]) -> tuple[float, str, int]:
-    return -match[0], match[1].unit.path, match[1].unit.line
 
 
 def _seqs_around(records: Iterable[Record], reach: int) -> set[int]:

@@ -175,6 +175,10 @@ def _bags(
         _add(bag, _count(candidate.signature, wanted), weights.signature)
         _add(bag, _count(candidate.headings, wanted), weights.heading)
         shares = bool(bag)
+        if not shares and not _may_answer(candidate, pool, at_seq, own):
+            counts.append({})  # no neighbour can change that: it scores nothing
+            lengths.append(length)
+            continue
         for neighbour, weight in _neighbours(at, candidate, pool, at_seq, weights):
             _add(bag, own[neighbour], weight)
             length += weight * len(pool[neighbour].own)
@@ -182,6 +186,14 @@ def _bags(
         counts.append(bag if shares else {})
         lengths.append(length)
     return counts, lengths
+
+
+def _may_answer(
+    candidate: Candidate, pool: Sequence[Candidate], at_seq: Mapping[int, int], own: Sequence[Mapping[str, float]]
+) -> bool:
+    """Whether the entry before a candidate asks something with the question's words."""
+    before = at_seq.get(min(candidate.seqs) - 1) if candidate.seqs else None
+    return before is not None and pool[before].asks and bool(own[before])
 
 
 def _neighbours(
@@ -228,6 +240,8 @@ def _names_in(source: str) -> frozenset[str]:
 
 def _count(terms: Sequence[str], wanted: frozenset[str]) -> dict[str, float]:
     counts: dict[str, float] = {}
+    if wanted.isdisjoint(terms):
+        return counts
     for term in terms:
         if term in wanted:
             counts[term] = counts.get(term, 0.0) + 1

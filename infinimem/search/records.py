@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from infinimem.errors import BadInput
 from infinimem.model import Filter, Unit, path_of
@@ -16,7 +16,7 @@ _quoted = json.encoder.encode_basestring
 ASKS, ONLY_ASKS, SAYS_WHEN = 1, 2, 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """A unit and its analysed words."""
 
@@ -25,6 +25,11 @@ class Record:
     signature: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     flags: int = 0
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """The terms of the text, each once."""
+        return frozenset(self.own)
 
     @property
     def words(self) -> str:
@@ -49,7 +54,7 @@ class Record:
         )
         return row.encode("utf-8", "surrogatepass")
 
-    @property
+    @cached_property
     def candidate(self) -> Candidate:
         """The record as the ranking sees it."""
         unit = self.unit

@@ -25,16 +25,27 @@ SMALL_HEAP, LARGE_HEAP = 15_000_000, 120_000_000  # bytes; tantivy refuses less 
 _LONGEST_FACT = 500
 _ABOVE = 0.5  # the weight of a word in a heading among candidates; `rank.Weights.heading` decides in the end
 _NUMBERED = "#"  # the path of the record that holds the generation; no file is called so
+_REMEMBERED = 16_384  # records, some 2 kB each, and as many frequencies, that a shelf need not fetch again
+
+_SMALL = 1_000
+_ANSWERS = 1_024
 
 
 class Shelf:
-    """One tantivy index."""
+    """One tantivy index. What it found is remembered until a commit or a mask makes it untrue."""
 
-    def __init__(self, index: tantivy.Index) -> None:
+    def __init__(self, index: tantivy.Index, folder: Path | None = None) -> None:
         self._index = index
         self._schema = index.schema
-        self._searcher = index.searcher()
+        self._folder = folder
         self._masked: list[str] = []
+        self._seen = b""
+        self._records: dict[tuple[int, int], Record] = {}
+        self._standing: dict[int, tuple[Record, ...]] = {}
+        self._frequencies: dict[tuple[str, str], int] = {}
+        self._vocabularies: dict[str, dict[str, int]] = {}
+        self._answers: dict[tuple[tuple[str, ...], str, int], tuple[tuple[float, Record], ...]] = {}
+        self.reload()
 
     @classmethod
     def create(cls, folder: Path | None) -> Shelf:
@@ -43,21 +54,37 @@ class Shelf:
             return cls(tantivy.Index(_schema()))
         folder.mkdir(exist_ok=True)
         with _disk_errors():
-            return cls(tantivy.Index(_schema(), path=str(folder)))
+            return cls(tantivy.Index(_schema(), path=str(folder)), folder)
 
     @classmethod
     def open(cls, folder: Path) -> Shelf:
         """The shelf kept in a folder; ValueError if there is none that can be read."""
-        return cls(tantivy.Index.open(str(folder)))
+        return cls(tantivy.Index.open(str(folder)), folder)
 
     def reload(self) -> None:
         """See what has been committed since, by whatever process."""
+        # read first: what is loaded is this or newer, and then the next look differs and loads again
+        seen = (self._folder / "meta.json").read_bytes() if self._folder is not None else b""
+        if seen and seen == self._seen:  # it names segments and deletions: equal bytes are the same records
+            return
+        self._seen = seen
         self._index.reload()
         self._searcher = self._index.searcher()
+        self._records.clear()
+        self._forget_counts()
 
     def mask(self, paths: Iterable[str]) -> None:
         """Take the records of these paths, and of no others, as gone."""
-        self._masked = [_safe(path) for path in paths]
+        masked = [_safe(path) for path in paths]
+        if masked != self._masked:
+            self._masked = masked
+            self._forget_counts()
+
+    def _forget_counts(self) -> None:
+        self._standing.clear()
+        self._frequencies.clear()
+        self._vocabularies.clear()
+        self._answers.clear()
 
     def writer(self, heap: int) -> Writer:
         """A writer; OSError while another process has one, or if the disk refuses."""
@@ -70,25 +97,65 @@ class Shelf:
 
     def holding(self, term: str, field: str = "words") -> int:
         """How many visible units hold a term; with the field `past`, how many retired ones."""
-        found = self._searcher.search(self._unmasked([(Occur.Must, self._term(field, term))]), 1)
-        return int(found.count or 0)  # type: ignore[attr-defined]  # not in its stubs
+        if self._is_small:
+            return self._vocabulary(field).get(term, 0)
+        known = self._frequencies.get((field, term))
+        if known is None:
+            found = self._searcher.search(self._unmasked([(Occur.Must, self._term(field, term))]), 1)
+            known = int(found.count or 0)  # type: ignore[attr-defined]  # not in its stubs
+            if len(self._frequencies) >= _REMEMBERED:
+                self._frequencies.clear()
+            self._frequencies[field, term] = known
+        return known
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether it is made anew so often that its words are rather listed once than looked up one by one."""
+        return self._folder is None and self._searcher.num_docs <= _SMALL
+
+    def _vocabulary(self, field: str) -> dict[str, int]:
+        """How many records hold each term of a field."""
+        found = self._vocabularies.get(field)
+        if found is None:
+            everything = self._unmasked([(Occur.Must, Query.all_query())])
+            found = dict(self._searcher.terms_with_prefix(field, "", everything))
+            self._vocabularies[field] = found
+        return found
+
+    def _holds_any(self, terms: Sequence[str], fields: Sequence[str]) -> bool:
+        """Whether a search for the terms can find anything, as far as that is known without it."""
+        if not self._is_small:
+            return True
+        return any(term in self._vocabulary(field) for field in fields for term in terms)
 
     def match(self, terms: Sequence[str], filter: Filter, depth: int) -> list[tuple[float, Record]]:
         """The records that share most with the terms, by tantivy's own BM25."""
         if not terms:
             return []
         fields = ("words", "above", "past") if looks_back(filter) else ("words", "above")
+        if not self._holds_any(terms, fields):
+            return []
         clauses = [(Occur.Must, self._any(terms, fields)), *self._narrow(filter)]
         found = self._searcher.search(self._unmasked(clauses), depth, count=False)
-        return [(score, restore(*self._stored(address))) for score, address in found.hits]
+        return [(score, self._record(address)) for score, address in found.hits]
 
-    def match_visible(self, terms: Sequence[str], without: str, depth: int) -> list[tuple[float, Record]]:
-        """As `match`, over everything visible but one path ("" = none is left out)."""
-        clauses = [(Occur.Must, self._any(terms, ("words", "above")))]
-        if without:
-            clauses.append((Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))))
-        found = self._searcher.search(self._unmasked(clauses), depth, count=False)
-        return [(score, restore(*self._stored(address))) for score, address in found.hits]
+    def match_visible(self, terms: Sequence[str], without: str, depth: int) -> Sequence[tuple[float, Record]]:
+        """As `match`, over everything visible but one path ("" = none is left out); best first, ties by place."""
+        if not self._holds_any(terms, ("words", "above")):
+            return ()
+        asked = (tuple(terms), without, depth)
+        known = self._answers.get(asked)
+        if known is None:
+            clauses = [(Occur.Must, self._any(terms, ("words", "above")))]
+            if without:
+                clauses.append((Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))))
+            found = self._searcher.search(self._unmasked(clauses), depth, count=False)
+            matches = [(score, self._record(address)) for score, address in found.hits]
+            known = tuple(sorted(matches, key=by_score))
+            if len(self._answers) >= _ANSWERS:
+                self._answers.clear()
+            self._answers[asked] = known
+        return known
 
     def match_all(self, terms: Sequence[str], filter: Filter, limit: int) -> list[Record]:
         """The records that hold every one of the terms, in headings or not; without terms, all that may be recalled."""
@@ -97,19 +164,40 @@ class Shelf:
         holding = [(Occur.Must, self._any((term,), fields)) for term in terms]
         recalled = [(Occur.Should, self._kind(kind)) for kind in kinds]
         clauses = [*holding, (Occur.Must, Query.boolean_query(recalled)), *self._narrow(filter)]
-        return [restore(*self._stored(address)) for address in self._find(self._unmasked(clauses), limit)]
+        return [self._record(address) for address in self._find(self._unmasked(clauses), limit)]
 
     def at_seqs(self, seqs: Iterable[int], kind: int = VISIBLE) -> list[Record]:
         """Every record of a kind that stands for one of these seqs, by place."""
         wanted = sorted(seq for seq in set(seqs) if seq >= 0)
         if not wanted:
             return []
+        if kind == VISIBLE:
+            return self._standing_at(wanted)
+        return self._look_up(wanted, kind)
+
+    def _standing_at(self, seqs: Sequence[int]) -> list[Record]:
+        """The visible records of seqs; what was looked up before is remembered."""
+        unknown = [seq for seq in seqs if seq not in self._standing]
+        if len(self._standing) + len(unknown) > _REMEMBERED:
+            self._standing.clear()
+            unknown = list(seqs)
+        if unknown:
+            found: dict[int, list[Record]] = {seq: [] for seq in unknown}
+            for record in self._look_up(unknown, VISIBLE):
+                for seq in record.unit.seqs:
+                    if seq in found:
+                        found[seq].append(record)
+            self._standing.update((seq, tuple(records)) for seq, records in found.items())
+        places = {(one.unit.path, one.unit.line): one for seq in seqs for one in self._standing[seq]}
+        return [places[place] for place in sorted(places)]
+
+    def _look_up(self, wanted: list[int], kind: int) -> list[Record]:
         field = "evidence" if kind == EVIDENCE else "seq"
         clauses = [(Occur.Must, Query.term_set_query(self._schema, field, wanted))]
         if kind != EVIDENCE:
             clauses.append((Occur.Must, self._kind(kind)))
         addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
-        records = [restore(*self._stored(address)) for address in addresses]
+        records = [self._record(address) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
     def with_field(self, key: str, path: str = "", part: str = "", kind: int = VISIBLE) -> list[Record]:
@@ -124,7 +212,7 @@ class Shelf:
         if path:
             clauses.append((Occur.Must, Query.term_query(self._schema, "path", _safe(path))))
         addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
-        records = [restore(*self._stored(address)) for address in addresses]
+        records = [self._record(address) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
     def with_fact(self, key: str, value: str, kind: int) -> list[Record]:
@@ -132,7 +220,7 @@ class Shelf:
         says_it = Query.term_query(self._schema, "facts", _safe(f"{key}={value}"))
         clauses = [(Occur.Must, says_it), (Occur.Must, self._kind(kind))]
         addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
-        records = [restore(*self._stored(address)) for address in addresses]
+        records = [self._record(address) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
     def _narrow(self, filter: Filter) -> list[tuple[Occur, Query]]:
@@ -175,6 +263,17 @@ class Shelf:
     def _find(self, query: Query, limit: int) -> list[tantivy.DocAddress]:
         found = self._searcher.search(query, limit, count=False)
         return [address for _, address in found.hits]
+
+    def _record(self, address: tantivy.DocAddress) -> Record:
+        """The record at an address, which stays the same until something else is committed."""
+        place = (address.segment_ord, address.doc)
+        known = self._records.get(place)
+        if known is None:
+            known = restore(*self._stored(address))
+            if len(self._records) >= _REMEMBERED:
+                self._records.clear()
+            self._records[place] = known
+        return known
 
     def _stored(self, address: tantivy.DocAddress) -> tuple[str, str, bytes]:
         document = self._searcher.doc(address)
@@ -259,6 +358,11 @@ def _schema() -> tantivy.Schema:
         builder.add_integer_field(moment, fast=True)
     builder.add_bytes_field("stored", stored=True)
     return builder.build()
+
+
+def by_score(match: tuple[float, Record]) -> tuple[float, str, int]:
+    """The order of matches: best first, ties by place."""
+    return -match[0], match[1].unit.path, match[1].unit.line
 
 
 def _safe(text: str) -> str:

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,10 @@ from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, EVIDENCE, LOG, TOPICS
 from infinimem.text.document import parse, parse_piece
 
+PARSED = 128
+"""Documents whose parse is remembered, for whoever reads the same ones again and again."""
+LARGEST = 200_000
+"""Bytes of a document up to which it is."""
 BACKUP_ENDINGS = ("~", ".swp", ".swo", ".tmp", ".bak", ".orig")
 
 
@@ -105,6 +110,18 @@ def read_file(root: Path, path: str) -> File:
     if content is None:
         return File(path, "", parse(path, b""))
     return File(path, digest_of(content), parse(path, content))
+
+
+def read_document(root: Path, path: str) -> Document:
+    """A file's document as it is now; the same bytes as lately are not parsed again. Raises `StorageFailed`."""
+    content = read_bytes(root / path) or b""
+    return parsed(path, content) if len(content) <= LARGEST else parse(path, content)
+
+
+@lru_cache(PARSED)
+def parsed(path: str, content: bytes) -> Document:
+    """As `parse`, remembered for a while."""
+    return parse(path, content)
 
 
 def folder_problems(root: Path) -> list[Problem]:
