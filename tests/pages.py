@@ -35,8 +35,8 @@ BLOCK = re.compile(
     r"(?P<notes>(?:^<!--(?:(?!-->).)*-->\n+)*)^(?P<indent> *)```(?P<kind>[^\n`]*)\n(?P<text>.*?)^ *```$", re.M | re.S
 )
 NOTE = re.compile(r"<!-- (given|needs|not run):\s*(.*?)\s*-->", re.S)
-SHOWN = ("", "text", "markdown")
-"""Blocks that show a file or an output; nothing to run."""
+SHOWN = ("", "text", "markdown", "py")
+"""Blocks that show a file, an output or a signature; nothing to run."""
 ELSEWHERE = {
     "console model": "tests/test_readme.py",
     "python anthropic": "tests/agents/",
