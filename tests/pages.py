@@ -35,6 +35,8 @@ BLOCK = re.compile(
     r"(?P<notes>(?:^<!--(?:(?!-->).)*-->\n+)*)^(?P<indent> *)```(?P<kind>[^\n`]*)\n(?P<text>.*?)^ *```$", re.M | re.S
 )
 NOTE = re.compile(r"<!-- (given|needs|not run):\s*(.*?)\s*-->", re.S)
+FILE_NAME = re.compile(r"# ([\w.-]+)\n")
+"""The first line of a block that is a file of this name."""
 SHOWN = ("", "text", "markdown", "py")
 """Blocks that show a file, an output or a signature; nothing to run."""
 ELSEWHERE = {
@@ -124,6 +126,8 @@ def play(examples: Sequence[Example], folder: Path, **more: str) -> None:
             check_program(session, example)
         elif example.kind not in SHOWN:
             check_file(example, folder)
+            if name := FILE_NAME.match(example.text):
+                (folder / name[1]).write_text(example.text, "utf-8")
 
 
 def check_scene(session: Session, command: str, shown: Sequence[str]) -> None:

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from infinimem.cli import main
 from infinimem.cli.commands import COMMANDS
+from infinimem.plan.paper import STEPS
 from tests.pages import PAGES, ROOT, SHOWN, examples_in, play
 from tools.make_reference import COMPLETION, MANUAL, write_all
 
@@ -75,3 +77,10 @@ def test_bash_completes_a_command(tmp_path: Path) -> None:
         ["bash", "-c", script], env={"PATH": path, "HOME": str(tmp_path)}, capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == ["timeline"], done.stderr
+
+
+def test_every_kind_of_step_is_on_the_page_of_plans_and_carried_out() -> None:
+    """Those of the last plan there are refused, as it says; the others are what the session runs."""
+    plans = [yaml.safe_load(one.text) for one in examples_in(ROOT / "docs" / "plan.md") if one.kind == "yaml"]
+    carried_out = {kind for plan in plans[:-1] for step in plan["steps"] for kind in step}
+    assert carried_out == {kind for step in plans[-1]["steps"] for kind in step} == set(STEPS)
