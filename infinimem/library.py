@@ -100,7 +100,7 @@ class Library:
         audience: str = "",
         keep_index: bool = True,
     ) -> Library:
-        """The library in a folder. With `create` it is made if missing, else `NoLibrary` is raised.
+        """The library in a folder. With `create` it is made if missing, without it `open` raises `NoLibrary`.
 
         `clock` gives the current time as an aware datetime; `model` answers instead of the configured one.
         `audience` is who reads, `mcp` or `export`: what the setting `access` keeps from it is shown by no method.
@@ -216,7 +216,7 @@ class Library:
         meta: Mapping[str, str] | None = None,
         key: str = "",
     ) -> Appended:
-        """Like `write`, and also says whether anything was stored (a repeated `key` stores nothing)."""
+        """Like `write`, and also says whether anything was stored: a repeated `key` stores nothing. Raises the same."""
         shared = {
             "time": time,
             "source": source,
@@ -355,7 +355,9 @@ class Library:
         asked or changed, and the report's `usage` says what a model would cost.
 
         `plan` is a plan, or the path of a plan file (`-` for standard input), to carry out instead of planning.
-        Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report; nothing is lost.
+        Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report; nothing is lost,
+        also where a model fails (`.failures`). `progress` is told the stage, how much of it is done, and of how much.
+        Raises `BadInput`, `BadPlan`, and `NeedsAttention` where CURRENT has conflict markers or a flush is at work.
         """
         from infinimem.consolidate.flush import flush
         from infinimem.consolidate.run import for_all, together
@@ -507,7 +509,7 @@ class Library:
         return plan_template(index.root, IndexFinder(index.root, index), rows, self.settings, most_tokens, passes)
 
     def undo(self, *, dry_run: bool = False) -> Report:
-        """Revert the last flush (or split or merge by hand) as one transaction."""
+        """Revert the last flush (or split or merge by hand) as one transaction; `.reason` says why not."""
         from infinimem.consolidate.undo import undo
 
         self.owner_only("undo")
@@ -516,7 +518,7 @@ class Library:
         return self._committed(replace(report, settled=settled), dry_run=dry_run, undone=True)
 
     def split(self, topic: str, *, dry_run: bool = False) -> Report:
-        """Split a topic document by its subjects, whatever its size. Raises `UnknownTopic`."""
+        """Split a topic document by its subjects, whatever its size, if it has several. Raises `UnknownTopic`."""
         from infinimem.consolidate.flush import run_steps, split_by_hand
 
         self.owner_only("split")
@@ -526,7 +528,7 @@ class Library:
         return self._committed(replace(report, settled=settled), dry_run=dry_run)
 
     def merge(self, topics: Sequence[str], *, into: str = "", dry_run: bool = False) -> Report:
-        """Merge topic documents into `into` (default: the first). Raises `UnknownTopic`."""
+        """Merge two or more topic documents into `into` (default: the first). Raises `UnknownTopic`, `BadInput`."""
         from infinimem.consolidate.flush import run_steps
         from infinimem.model import Merge
 
@@ -546,7 +548,7 @@ class Library:
     def divide(self, seq: int, texts: Sequence[str] = (), *, dry_run: bool = False) -> Report:
         """Divide an entry that holds several facts into lines with seqs of their own; it stays in evidence.
 
-        `texts` are exact pieces of its words, in order; without them, its sentences.
+        `texts` are exact pieces of its words, in order; without them, its sentences. Raises `UnknownSeq`.
         """
         from infinimem.consolidate.flush import run_steps
         from infinimem.model import Divide
@@ -566,6 +568,7 @@ class Library:
         """Make entries that say the same one line: in the words of `text`, which says what they say and no more.
 
         Without `text` the first entry that says all that the others say stays, and they are its duplicates.
+        Raises `UnknownSeq`, and `BadInput` for fewer than two.
         """
         from infinimem.consolidate.flush import run_steps
         from infinimem.evolve.redundant import joining
@@ -585,7 +588,7 @@ class Library:
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
 
-        Raises `UnknownSeq` when neither the log of writes nor evidence holds one of them.
+        Gives their seqs. Raises `UnknownSeq` when neither the log of writes nor evidence holds one of them.
         """
         from infinimem.check import recover
 
@@ -671,7 +674,10 @@ class Library:
         return review(self.root, self._finder(), self.settings, self.clock(), most)
 
     def take(self, numbers: Sequence[int], *, dry_run: bool = False) -> Report:
-        """Carry out proposals, by their numbers in `review`: the rules hold, the gate does not. Can be undone."""
+        """Carry out proposals, by their numbers in `review`: the rules hold, the gate does not. Can be undone.
+
+        Raises `BadInput` for a number that there is not.
+        """
         from infinimem.evolve.review import take
 
         self.owner_only("review")
@@ -680,7 +686,7 @@ class Library:
         return self._committed(replace(report, settled=settled), dry_run=dry_run)
 
     def drop(self, numbers: Sequence[int]) -> int:
-        """Forget proposals, by their numbers in `review`; gives how many."""
+        """Forget proposals, by their numbers in `review`; gives how many. Raises `BadInput` for another number."""
         from infinimem.evolve.review import drop
 
         self.owner_only("review")
@@ -689,7 +695,7 @@ class Library:
     def feedback(self, verdict: str) -> tuple[int, ...]:
         """Say that the last ask was answered `good` or `bad`, for `reconsolidate`; gives the seqs that it showed.
 
-        Raises `NotFound` where nothing was asked yet.
+        Raises `NotFound` where nothing was asked yet, `BadInput` for another verdict.
         """
         from infinimem.evolve.recall import note_verdict
 
@@ -708,7 +714,8 @@ class Library:
     def timeline(self, about: str | int, k: int = 10) -> list[Held]:
         """When statements held, in order of time: those of a topic, a seq's whole story, or what a query finds.
 
-        What they replaced and what replaced them is among them, wherever it stands.
+        What they replaced and what replaced them is among them, wherever it stands. `k` is how many a query finds.
+        Raises `UnknownSeq`, `BadInput`.
         """
         from infinimem.evolve.timeline import seqs_of_topic, timeline
         from infinimem.reading import resolve_topic
@@ -737,7 +744,10 @@ class Library:
     # read
 
     def search(self, query: str, k: int = 10, *, filter: Filter = Filter()) -> list[Hit]:
-        """The entries most like a query, best first, one hit an entry (a joined one with all its seqs)."""
+        """The entries most like a query, at most `k`, best first, one hit an entry (a joined one with all its seqs).
+
+        Raises `UnknownTopic`, and `BadInput` for a date in the filter that is none.
+        """
         require(isinstance(query, str), "a query is a text")
         k = min(k, MOST_HITS)
         if filter.topic:
@@ -762,9 +772,10 @@ class Library:
         """What memory says to a question, with its evidence; `.found` is False for *not in memory*.
 
         `reader` is `agentic`, `hybrid`, `summary`, `bm25` (no model, no written answer), or `auto`: as configured,
-        else agentic where there is a model and bm25 where not. `switches` leaves parts of a reader out. `hear` is told
-        the answer piece by piece, `watch` each round of tool calls. Raises `BadInput`; a model that fails is no
-        error: `.failed` says why, and the evidence is there.
+        else agentic where there is a model and bm25 where not. `k` is pieces of evidence, 0 for the setting `ask.k`.
+        `switches` leaves parts of a reader out. `hear` is told
+        the answer piece by piece, `watch` each round of tool calls. Raises `BadInput`, `UnknownTopic`; a model that
+        fails is no error: `.failed` says why, and the evidence is there.
         """
         require(isinstance(question, str), "a question is a text")
         if filter.topic:
@@ -821,7 +832,7 @@ class Library:
         return ("agentic" if wanted == "auto" else wanted), model
 
     def catalog(self, *, filter: Filter = Filter()) -> list[CatalogRow]:
-        """Every topic document with its summary, sorted by id; CURRENT is not among them.
+        """Every topic document with its summary and size in estimated tokens, sorted by id; CURRENT is not among them.
 
         With `as_of` or `known_at` in the filter: the topics that had entries then, in the words of those.
         """
@@ -833,7 +844,7 @@ class Library:
         return [row for row in self.index().catalog() if row.topic != CURRENT]
 
     def topics_like(self, text: str, k: int, *, filter: Filter = Filter()) -> list[str]:
-        """The topics whose entries share most with a text, best first; those of then with a date in the filter."""
+        """The ids of the `k` topics whose entries share most with a text, best first; with a date, of those then."""
         past = self._past(filter)
         if past is None:
             return [match.topic for match in self.index().similar(text, k)]
@@ -851,7 +862,8 @@ class Library:
     ) -> list[Match]:
         """The lines that match a regular expression (RE2 syntax, linear time), in CURRENT and the topics.
 
-        With `retired`, evidence is searched too. Raises `BadPattern`, `UnknownTopic`.
+        `context` is lines before and after, `limit` matches (0: all). With `retired`, evidence is searched too.
+        Raises `BadPattern`, `UnknownTopic`.
         """
         from infinimem.grep import compile_pattern, grep
         from infinimem.store.read import list_files
@@ -865,7 +877,10 @@ class Library:
         return list(grep(place, paths, compiled, context=context, limit=limit))
 
     def read(self, topic: str, first: int = 1, last: int = 0, *, heading: str = "") -> Page:
-        """Lines `first` to `last` (1-based, inclusive; 0 = to the end) of a topic, or the block of a heading."""
+        """Lines `first` to `last` (1-based, inclusive; 0 = to the end) of a topic, or the block of a heading.
+
+        `evidence/2026-05` is read like a topic. Raises `UnknownTopic`, and `BadInput` for lines or a heading it lacks.
+        """
         from infinimem.reading import is_evidence, read_page
 
         place = self.place()
@@ -873,7 +888,7 @@ class Library:
         return read_page(place, name, first, last, heading)
 
     def summaries(self, topic: str) -> list[Version]:
-        """The versions of a topic's summary that the library remembers without git, oldest first."""
+        """The versions of a topic's summary that are remembered without git, oldest first. Raises `UnknownTopic`."""
         from infinimem.evolve.interpretation import summary_versions
         from infinimem.store.read import read_file
 
@@ -881,7 +896,7 @@ class Library:
         return summary_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
 
     def trace(self, seq: int) -> Trace:
-        """Where a seq stands, its words in evidence, what it replaced and what replaced it."""
+        """Where a seq stands, its words in evidence, what it replaced and what replaced it. Raises `UnknownSeq`."""
         from infinimem.reading import trace
 
         require(isinstance(seq, int) and 0 < seq < 10**18, "a seq is a whole number above 0")
@@ -892,14 +907,14 @@ class Library:
         return found
 
     def status(self) -> Status:
-        """Sizes, ages and health at a glance."""
+        """Sizes (estimated tokens), ages (seconds) and health at a glance."""
         from infinimem.reading import status
 
         index = self.index()
         return replace(status(index.root, index, self.settings, self.clock()), root=str(self.root))
 
     def history(self, topic: str = "", *, seq: int = 0, most: int = 20) -> list[Row]:
-        """What happened to the library, to a topic or to an entry, newest first: from git where it keeps the library.
+        """What happened to the library, a topic or an entry, at most `most` rows, newest first: from git where it is.
 
         Else from evidence, the topics' own logs and the undo journal. Raises `UnknownTopic`, `UnknownSeq`.
         """
@@ -942,14 +957,14 @@ class Library:
             return found
 
     def stats(self) -> Stats:
-        """Sizes, growth by month, entries by source, what was retired and why: the library in figures."""
+        """Sizes (estimated tokens, bytes on disk), growth by month, sources, what was retired and why."""
         from infinimem.stats import stats
 
         index = self.index()
         return replace(stats(index.root, index), root=str(self.root))
 
     def usage(self) -> tuple[Spent, ...]:
-        """What models were asked and what it took, by month, command, step and model."""
+        """What models were asked and what it took (tokens, seconds, price), by month, command, step and model."""
         from infinimem.stats import usage
 
         return usage(self.root, self.settings.number("model.price_in"), self.settings.number("model.price_out"))

@@ -1,4 +1,4 @@
-"""The pages: links lead somewhere, every page is in the contents, every command and option in the reference."""
+"""The pages: what they show is run, links lead somewhere, every command and option is in the reference."""
 
 from __future__ import annotations
 
@@ -8,15 +8,36 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from infinimem.cli import main
 from infinimem.cli.commands import COMMANDS
+from infinimem.plan.paper import STEPS
+from tests.pages import PAGES, ROOT, SHOWN, examples_in, play
 from tools.make_reference import COMPLETION, MANUAL, write_all
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+MOST_NOT_RUN = 14
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
+def test_the_examples_of_a_page_do_what_it_shows(page: Path, tmp_path: Path) -> None:
+    """The README's are run by test_readme.py."""
+    play(examples_in(page), tmp_path / "home")
+
+
+def test_few_examples_are_not_run_and_each_says_why() -> None:
+    excuses = [example.excuse for page in PAGES for example in examples_in(page) if example.excuse]
+    assert len(excuses) <= MOST_NOT_RUN
+    assert all(len(excuse) > 10 for excuse in excuses)
+
+
+def test_no_command_hides_in_a_block_that_is_not_run() -> None:
+    for page in PAGES:
+        for example in examples_in(page):
+            hidden = example.kind in SHOWN and re.search(r"^\$ ", example.text, re.MULTILINE)
+            assert not hidden, f"{page.name}:{example.line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -56,3 +77,10 @@ def test_bash_completes_a_command(tmp_path: Path) -> None:
         ["bash", "-c", script], env={"PATH": path, "HOME": str(tmp_path)}, capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == ["timeline"], done.stderr
+
+
+def test_every_kind_of_step_is_on_the_page_of_plans_and_carried_out() -> None:
+    """Those of the last plan there are refused, as it says; the others are what the session runs."""
+    plans = [yaml.safe_load(one.text) for one in examples_in(ROOT / "docs" / "plan.md") if one.kind == "yaml"]
+    carried_out = {kind for plan in plans[:-1] for step in plan["steps"] for kind in step}
+    assert carried_out == {kind for step in plans[-1]["steps"] for kind in step} == set(STEPS)

@@ -1,4 +1,4 @@
-"""Write what is made from the command line itself: docs/reference.md, the manual page, completion for three shells.
+"""Write what is made from the code: docs/reference.md, docs/api.md, the manual page, completion for three shells.
 
     python tools/make_reference.py [FOLDER]    # the repository by default; a test compares
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from infinimem.cli import main
 from infinimem.cli.commands import GROUPS
+from tools import make_api
 
 ROOT = Path(__file__).resolve().parent.parent
 MANUAL = "share/man/man1/infinimem.1"
@@ -98,7 +99,8 @@ def write_all(folder: Path) -> None:
     """Write every file that is made here."""
     os.environ["COLUMNS"] = "80"
     groups = helps()
-    files = {"docs/reference.md": reference(groups), MANUAL: manual(groups)}
+    api = make_api.public_page(make_api.guide_of(ROOT / make_api.PAGE))
+    files = {"docs/reference.md": reference(groups), make_api.PAGE: api, MANUAL: manual(groups)}
     files |= {path: completion(shell) for shell, path in COMPLETION.items()}
     for path, text in files.items():
         place = folder / path

@@ -420,7 +420,8 @@ def say_skipped(report: Report) -> None:
     if report.uncommitted:
         say(on_one_line(report.uncommitted))
     for outcome in report.skipped:
-        step = "" if isinstance(outcome.step, Summarise) else f"{named(outcome.step)}: "
+        is_file = isinstance(outcome.step, Summarise) and not outcome.step.text  # what undo passed over
+        step = "" if is_file else f"{named(outcome.step)}: "
         say(f"skipped: {step}{on_one_line(outcome.why)}")
 
 
