@@ -32,11 +32,18 @@ TITLE_OF_BUFFER = (BUFFER_HEAD.decode().strip("# \n"),)
 
 
 def fresh_index(
-    root: Path, known: Index | None, language: str, progress: Progress | None = None, *, settled: bool = True
+    root: Path,
+    known: Index | None,
+    language: str,
+    progress: Progress | None = None,
+    *,
+    settled: bool = True,
+    without: Collection[str] = (),
 ) -> Index:
     """The index of a library, brought up to date with its files as they are between two commits.
 
-    `progress` is told "indexing", how many files have been read, and how many there are.
+    `progress` is told "indexing", how many files have been read, and how many there are. Files named in `without`
+    are left out of it.
     No lock is held while files are read; where a commit went by meanwhile, what it changed is read again.
     """
     index = known if known is not None and known.language == language else Index(root, language)
@@ -44,7 +51,7 @@ def fresh_index(
     for _ in range(ATTEMPTS):
         finish_commit(root)
         seen = commit_mark(root)
-        listing = {path: FileState(*status) for path, status in list_files(root).items()}
+        listing = {path: FileState(*status) for path, status in list_files(root).items() if path not in without}
         read_units = counted(reader.read_units, len(listing), progress) if progress else reader.read_units
         index.refresh(listing, read_units, reader.read_tail, settled=settled)
         if commit_mark(root) == seen and not (root / MANIFEST).exists():

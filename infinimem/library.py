@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -355,7 +355,7 @@ class Library:
         `plan` is a plan, or the path of a plan file (`-` for standard input), to carry out instead of planning.
         Entries written meanwhile stay in CURRENT. What is refused or stale is listed in the report; nothing is lost.
         """
-        from infinimem.consolidate.flush import flush
+        from infinimem.consolidate.flush import flush, is_large, waiting
         from infinimem.consolidate.run import for_all, together
 
         if planner not in ("auto", "lexical", "model"):
@@ -369,10 +369,13 @@ class Library:
         settled = () if dry_run else self.finish_merges()
         thinker = self._thinker(planner, estimate=estimate) if plan is None else None
 
-        def portion() -> Report:
+        # of a large CURRENT each portion would be read into the index once more
+        apart = plan is None and thinker is None and not dry_run and is_large(self.root)
+
+        def portion(*, following: bool = False) -> Report:
             return flush(
                 self.root,
-                self._finder,
+                self._topic_finder if apart else self._finder,
                 self.settings,
                 self.clock(),
                 plan=plan,
@@ -382,6 +385,8 @@ class Library:
                 rewrite=rewrite,
                 splitting=split,
                 merging=merge,
+                following=following,
+                apart=apart,
                 progress=progress or (lambda stage, done, total: None),
             )
 
@@ -391,9 +396,11 @@ class Library:
         while report.more and report.seqs and not dry_run:
             before = len(report.seqs)
             if_due = False
-            report = together(report, portion())
+            report = together(report, portion(following=True))
             if len(report.seqs) == before:  # what is left cannot be placed
                 break
+        if report.more and report.seqs and not dry_run:
+            report = replace(report, left=waiting(self.root))
         return self._as_seen(self._committed(replace(report, settled=settled), dry_run=dry_run))
 
     def finish_merges(self) -> tuple[str, ...]:
@@ -1008,6 +1015,7 @@ class Library:
         progress: Callable[[str, int, int], None] | None = None,
         *,
         settled: bool = False,
+        without: Collection[str] = (),
     ) -> Index:
         """One of this thread's indexes, over a folder, brought up to date."""
         from infinimem.indexing import fresh_index
@@ -1019,7 +1027,9 @@ class Library:
             mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
         known = getattr(mine, name, None)
         known = known if known is not None and known.root == place else None
-        fresh = fresh_index(place, known, self.settings.text("language"), progress, settled=settled)
+        fresh = fresh_index(
+            place, known, self.settings.text("language"), progress, settled=settled, without=without
+        )
         setattr(mine, name, fresh)
         return fresh
 
@@ -1039,6 +1049,13 @@ class Library:
         if self._replayed is None or self._replayed[0] != key:
             self._replayed = key, past_index(place, self.settings.text("language"), filter)
         return self._replayed[1]
+
+    def _topic_finder(self) -> Any:
+        """The index of topics and evidence; where CURRENT has been read into it, it is taken out."""
+        from infinimem.indexing import IndexFinder
+
+        name = "whole" if self.is_restricted else "index"
+        return IndexFinder(self.root, self._fresh(name, self.root, settled=True, without=(path_of(CURRENT),)))
 
     def _finder(self) -> Any:
         """The index of everything, for what changes the library and tells nobody of it."""

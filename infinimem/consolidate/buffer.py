@@ -21,16 +21,25 @@ def refuse_unreadable(root: Path, document: Document) -> None:
         raise NeedsAttention(str(problems[0]))
 
 
-def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
-    """CURRENT's entries, told apart from those that a git merge brought back although topics hold them."""
+def read_buffer(root: Path, document: Document, index: Finder, most: int = 0, *, whole: bool = True) -> Buffer:
+    """CURRENT's entries, told apart from those that a git merge brought back although topics hold them.
+
+    With `most` no more are looked at once there are so many. Of a document that is not the `whole` of CURRENT
+    nothing is said about what is missing in it.
+    """
     entries: dict[int, Entry] = {}
     again: list[Entry] = []
     notes: list[str] = []
     taken: set[int] = set()
     recorded: set[int] = set()
     bare: list[Entry] = []
-    notes += lost_entries(root, document, index)
-    for entry in document.entries:
+    unseen = 0
+    if whole:
+        notes += lost_entries(root, document, index)
+    for at, entry in enumerate(document.entries):
+        if most and len(entries) == most:
+            unseen = len(document.entries) - at
+            break
         if taken.intersection(entry.seqs):
             notes.append(
                 f"{BUFFER}:{entry.span.start + 1}: seq {render_seqs(entry.seqs)} stands there twice; "
@@ -62,7 +71,7 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
                 f"{BUFFER}:{entry.span.start + 1}: seq {entry.seq} is also {held.path}:{held.line} with other words; "
                 "it stays. `infinimem check --fix` renumbers it"
             )
-    return Buffer(document, entries, tuple(again), tuple(notes), frozenset(recorded), tuple(bare))
+    return Buffer(document, entries, tuple(again), tuple(notes), frozenset(recorded), tuple(bare), unseen)
 
 
 def lost_entries(root: Path, document: Document, index: Finder) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from infinimem.model import Block, Document, Entry, Signature, Span, Unit, topic_of
 from infinimem.text.header import parse_header, unresolved
@@ -41,6 +42,11 @@ BROKEN_HEAD = re.compile(r"([ \t]*)([-*+•·‣∙◦–—])([ \t\u00a0\u200b\
 LOOSE_FIELD = re.compile(rf"(^|,)\s*({KEY})\s*=\s*")
 ODD_QUOTES = re.compile("&quot;|[“”„‟″]")
 CONTINUATION = "  "
+WRITTEN = re.compile(rb"^- <", re.MULTILINE)
+"""Where an entry begins that `write` has appended."""
+UNWRITTEN = re.compile(rb"^(?!- <|  |# |\r?$)", re.MULTILINE)
+"""A line as `write` appends none: what it means may depend on what stands far below it."""
+MARKED = re.compile(rb"^(?:<<<<<<<|>>>>>>>)", re.MULTILINE)
 FENCED = "`~-*+0123456789"
 
 
@@ -52,6 +58,29 @@ def parse(path: str, content: bytes) -> Document:
 def render(document: Document) -> bytes:
     """The document's bytes: exactly what was parsed, unless lines were changed."""
     return join_lines(document.lines)
+
+
+def parse_leading(path: str, content: bytes, most: int, ending: str = "") -> tuple[Document, bytes]:
+    """What stands before the entry that follows the first `most`, and the bytes from there on, unread.
+
+    All of it is read where the beginning alone does not tell what it says, or where the rest has a problem.
+    """
+    begins = next(islice(WRITTEN.finditer(content), most, None), None)
+    if begins is None:
+        return parse_lines(path, split_lines(content), ending), b""
+    lead, rest = content[: begins.start()], content[begins.start() :]
+    if UNWRITTEN.search(lead) or MARKED.search(rest) or not is_utf8(rest):
+        return parse_lines(path, split_lines(content), ending), b""
+    return parse_lines(path, split_lines(lead), ending), rest
+
+
+def is_utf8(content: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def parse_piece(path: str, content: bytes, ending: str = "\n") -> Document:
