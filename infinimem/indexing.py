@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -209,6 +209,11 @@ class IndexFinder:
     def standing(self, seq: int) -> Sequence[Unit]:
         """Every visible place of a seq, CURRENT's last."""
         return sorted(self.index.standing(seq), key=lambda unit: (unit.topic == CURRENT, unit.path, unit.line))
+
+    def met(self, seqs: Iterable[int]) -> Collection[int]:
+        """Those of some seqs that stand in a topic, or of which evidence says something."""
+        wanted = set(seqs)
+        return {seq for unit in self.index.met(wanted) if unit.topic != CURRENT for seq in unit.seqs} & wanted
 
     def words(self, seq: int) -> Sequence[str]:
         """The words that evidence has of a seq, oldest first."""

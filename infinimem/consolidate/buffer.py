@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from infinimem.consolidate.run import Buffer, Finder, seqs_of
@@ -12,6 +13,10 @@ from infinimem.store.evidence import evidence_conflicts
 from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_log
 from infinimem.text.signature import render_seqs
+
+
+TOGETHER = 500
+"""Entries that the index is asked about at once."""
 
 
 def refuse_unreadable(root: Path, document: Document) -> None:
@@ -36,7 +41,10 @@ def read_buffer(root: Path, document: Document, index: Finder, most: int = 0, *,
     unseen = 0
     if whole:
         notes += lost_entries(root, document, index)
+    met: Collection[int] = ()
     for at, entry in enumerate(document.entries):
+        if at % TOGETHER == 0:
+            met = index.met(seqs_of(document.entries[at : at + TOGETHER]))
         if most and len(entries) == most:
             unseen = len(document.entries) - at
             break
@@ -47,6 +55,9 @@ def read_buffer(root: Path, document: Document, index: Finder, most: int = 0, *,
             )
             continue
         taken.update(entry.seqs)
+        if entry.seq not in met:
+            entries[entry.seq] = entry
+            continue
         held = index.locate(entry.seq)
         if held is None or held.topic == CURRENT:
             fate = index.fate(entry.seq)

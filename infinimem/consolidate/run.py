@@ -66,6 +66,10 @@ class Finder(Protocol):
         """Every visible place of a seq, CURRENT's last."""
         ...
 
+    def met(self, seqs: Iterable[int]) -> Collection[int]:
+        """Those of some seqs that stand in a topic, or of which evidence says something."""
+        ...
+
     def words(self, seq: int) -> Sequence[str]:
         """The words that evidence has of a seq, oldest first."""
         ...

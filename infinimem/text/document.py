@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from infinimem.model import Block, Document, Entry, Signature, Span, Unit, topic_of
@@ -33,6 +34,8 @@ ITEM = re.compile(r"([ \t]*)[-*+][ \t]+(?=\\?<)")
 EVENT_ITEM = re.compile(r"[-*+][ \t]+(?=\\?<event=)")
 UNCLOSED = re.compile(r"\\?<[A-Za-z_][A-Za-z0-9_.\\-]*=[^<>]*$")
 MOST_HEAD_LINES = 4
+LONGEST_REMEMBERED = 4096
+"""Characters of a line that is remembered with what it says: a run reads the same lines again and again."""
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
 SIGN = r"(?:\\?<|&lt;)\s*(?:seq|event)\s*="
 NEAR_MISS = re.compile(rf"[ \t]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]+{SIGN}")
@@ -152,19 +155,30 @@ def read_heading(line: str, ending: str) -> tuple[int, str]:
 
 def read_signed(lines: tuple[str, ...], at: int, line: str, ending: str) -> tuple[Signature, str, str, int] | None:
     """The signature, first line of text and indent of the entry at `line`, and where its signature ends; else None."""
+    alone = (signed_line if len(line) <= LONGEST_REMEMBERED else signed_line.__wrapped__)(line, ending)
+    if alone is not None:
+        return *alone, at
     item = ITEM.match(line)
     if item is None:
         return None
     rest, last = whole_head(lines, at, strip_ending(line[item.end() :], ending), ending)
+    signed = signed_line(line[: item.end()] + rest + ending, ending) if last > at else None
+    return None if signed is None else (*signed, last)
+
+
+@lru_cache(maxsize=1 << 12)
+def signed_line(line: str, ending: str) -> tuple[Signature, str, str] | None:
+    """The signature, text and indent of an entry whose signature ends on its first line; the same lines come again."""
+    item = ITEM.match(line)
+    if item is None:
+        return None
+    rest = strip_ending(line[item.end() :], ending)
     parsed = parse_signature(rest)
     if parsed is None:
         return None
     signature, end = parsed
-    text = rest[end:]
-    if text and text[0] not in " \t":
-        # `<seq=1>text`: hand edits omit the space
-        return signature, text, item[1], last
-    return signature, text[1:], item[1], last
+    # `<seq=1>text`: hand edits omit the space
+    return signature, rest[end + (rest[end : end + 1] in (" ", "\t")) :], item[1]
 
 
 def whole_head(lines: Sequence[str], at: int, rest: str, ending: str) -> tuple[str, int]:
