@@ -1027,9 +1027,7 @@ class Library:
             mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
         known = getattr(mine, name, None)
         known = known if known is not None and known.root == place else None
-        fresh = fresh_index(
-            place, known, self.settings.text("language"), progress, settled=settled, without=without
-        )
+        fresh = fresh_index(place, known, self.settings.text("language"), progress, settled=settled, without=without)
         setattr(mine, name, fresh)
         return fresh
 

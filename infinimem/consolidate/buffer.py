@@ -14,7 +14,6 @@ from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_log
 from infinimem.text.signature import render_seqs
 
-
 TOGETHER = 500
 """Entries that the index is asked about at once."""
 
