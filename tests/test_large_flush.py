@@ -1,4 +1,4 @@
-"""A CURRENT that five years of chats were imported into is flushed portion by portion, and read no further than needed."""
+"""A CURRENT that five years of chats came into is flushed portion by portion, and read no further than needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ WRITTEN = st.lists(
         b"<<<<<<< HEAD\n", b"- <seq=%d> caf\xe9\n", b"  ```\n", b" ```\n", b"- typed\n", b"- <seq=%d,\n", b"> quoted\n",
     ]),
     max_size=14,
-).map(lambda pieces: b"".join(piece % at if b"%d" in piece else piece for at, piece in enumerate(pieces, 1)))  # fmt: skip
+).map(
+    lambda pieces: b"".join(piece % at if b"%d" in piece else piece for at, piece in enumerate(pieces, 1))
+)  # fmt: skip
 
 
 @given(content=st.one_of(WRITTEN, files), most=st.integers(0, 6))
