@@ -287,6 +287,7 @@ class Library:
         *,
         form: str = "",
         branches: bool = False,
+        again: bool = False,
         dry_run: bool = False,
         extract: bool = False,
         flush: bool = False,
@@ -296,7 +297,7 @@ class Library:
 
         Each path is a file, a zip archive or a folder. `form` names the format where its content does not tell;
         `branches` also brings in what an edit or a new answer took out of sight; with `dry_run` all is only read and
-        counted. Entries carry the time and the speaker of their message and an `id`, by which the next import knows
+        counted. What was forgotten here stays so unless `again` is given. Entries carry the time and the speaker of their message and an `id`, by which the next import knows
         them. With `extract` a model takes facts out of everything in the files that none were taken from yet; with
         `flush` what comes in is sorted into topics on the way, which is quicker than a flush of all of it. Raises
         `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
@@ -310,13 +311,13 @@ class Library:
         observed = self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         places = [Path(path).expanduser() for path in several]
         hooks = Hooks(
-            load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run),
+            load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run, again=again),
             place=lambda placed: place(self.root, self._finder, self.settings, self.clock(), placed),
             extracting=self._extracting(observed) if extract and not dry_run else None,
             flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,
         )
         return import_files(
-            self.root, places, observed, hooks, form=form, branches=branches, dry_run=dry_run,
+            self.root, places, observed, hooks, form=form, branches=branches, again=again, dry_run=dry_run,
             progress=progress or nothing,
         )  # fmt: skip
 
