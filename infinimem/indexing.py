@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -42,11 +42,13 @@ def fresh_index(
     *,
     settled: bool = True,
     kept: bool = True,
+    without: Collection[str] = (),
 ) -> Index:
     """The index of a library, brought up to date with its files as they are between two commits.
 
     A small one that is not to be kept is made in memory, unless there is one on disk.
-    `progress` is told "indexing", how many files have been read, and how many there are.
+    `progress` is told "indexing", how many files have been read, and how many there are. Files named in `without`
+    are left out of it.
     No lock is held while files are read; where a commit went by meanwhile, what it changed is read again.
     """
     index = known if known is not None and known.language == language else Index(root, language, kept=kept)
@@ -54,7 +56,7 @@ def fresh_index(
     for _ in range(ATTEMPTS):
         finish_commit(root)
         seen = commit_mark(root)
-        listing = {path: FileState(*status) for path, status in list_files(root).items()}
+        listing = {path: FileState(*status) for path, status in list_files(root).items() if path not in without}
         read_units = counted(reader.read_units, len(listing), progress) if progress else reader.read_units
         index.refresh(listing, read_units, reader.read_tail, settled=settled)
         if commit_mark(root) == seen and not (root / MANIFEST).exists():
@@ -225,6 +227,11 @@ class IndexFinder:
     def standing(self, seq: int) -> Sequence[Unit]:
         """Every visible place of a seq, CURRENT's last."""
         return sorted(self.index.standing(seq), key=lambda unit: (unit.topic == CURRENT, unit.path, unit.line))
+
+    def met(self, seqs: Iterable[int]) -> Collection[int]:
+        """Those of some seqs that stand in a topic, or of which evidence says something."""
+        wanted = set(seqs)
+        return {seq for unit in self.index.met(wanted) if unit.topic != CURRENT for seq in unit.seqs} & wanted
 
     def words(self, seq: int) -> Sequence[str]:
         """The words that evidence has of a seq, oldest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -289,6 +289,7 @@ class Library:
         *,
         form: str = "",
         branches: bool = False,
+        again: bool = False,
         dry_run: bool = False,
         extract: bool = False,
         flush: bool = False,
@@ -298,9 +299,10 @@ class Library:
 
         Each path is a file, a zip archive or a folder. `form` names the format where its content does not tell;
         `branches` also brings in what an edit or a new answer took out of sight; with `dry_run` all is only read and
-        counted. Entries carry the time and the speaker of their message and an `id`, by which the next import knows
-        them. With `extract` a model takes facts out of everything in the files that none were taken from yet; with
-        `flush` what comes in is sorted into topics on the way, which is quicker than a flush of all of it. Raises
+        counted. What was forgotten here stays so unless `again` is given. Entries carry the time and the speaker of
+        their message and an `id`, by which the next import knows them. With `extract` a model takes facts out of
+        everything in the files that none were taken from yet; with `flush` what comes in is sorted into topics on the
+        way, which is quicker than a flush of all of it. Raises
         `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
         """
         from infinimem.exchange import own
@@ -312,13 +314,13 @@ class Library:
         observed = self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         places = [Path(path).expanduser() for path in several]
         hooks = Hooks(
-            load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run),
+            load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run, again=again),
             place=lambda placed: place(self.root, self._finder, self.settings, self.clock(), placed),
             extracting=self._extracting(observed) if extract and not dry_run else None,
             flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,
         )
         return import_files(
-            self.root, places, observed, hooks, form=form, branches=branches, dry_run=dry_run,
+            self.root, places, observed, hooks, form=form, branches=branches, again=again, dry_run=dry_run,
             progress=progress or nothing,
         )  # fmt: skip
 
@@ -359,7 +361,7 @@ class Library:
         also where a model fails (`.failures`). `progress` is told the stage, how much of it is done, and of how much.
         Raises `BadInput`, `BadPlan`, and `NeedsAttention` where CURRENT has conflict markers or a flush is at work.
         """
-        from infinimem.consolidate.flush import flush
+        from infinimem.consolidate.flush import flush, is_large, waiting
         from infinimem.consolidate.run import for_all, together
 
         if planner not in ("auto", "lexical", "model"):
@@ -373,10 +375,13 @@ class Library:
         settled = () if dry_run else self.finish_merges()
         thinker = self._thinker(planner, estimate=estimate) if plan is None else None
 
-        def portion() -> Report:
+        # of a large CURRENT each portion would be read into the index once more
+        apart = plan is None and thinker is None and not dry_run and is_large(self.root)
+
+        def portion(*, following: bool = False) -> Report:
             return flush(
                 self.root,
-                self._finder,
+                self._topic_finder if apart else self._finder,
                 self.settings,
                 self.clock(),
                 plan=plan,
@@ -386,6 +391,8 @@ class Library:
                 rewrite=rewrite,
                 splitting=split,
                 merging=merge,
+                following=following,
+                apart=apart,
                 progress=progress or (lambda stage, done, total: None),
             )
 
@@ -395,9 +402,11 @@ class Library:
         while report.more and report.seqs and not dry_run:
             before = len(report.seqs)
             if_due = False
-            report = together(report, portion())
+            report = together(report, portion(following=True))
             if len(report.seqs) == before:  # what is left cannot be placed
                 break
+        if report.more and report.seqs and not dry_run:
+            report = replace(report, left=waiting(self.root))
         return self._as_seen(self._committed(replace(report, settled=settled), dry_run=dry_run))
 
     def finish_merges(self) -> tuple[str, ...]:
@@ -1033,6 +1042,7 @@ class Library:
         progress: Callable[[str, int, int], None] | None = None,
         *,
         settled: bool = False,
+        without: Collection[str] = (),
     ) -> Index:
         """One of this thread's indexes, over a folder, brought up to date."""
         from infinimem.indexing import fresh_index
@@ -1044,8 +1054,8 @@ class Library:
             mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
         known = getattr(mine, name, None)
         known = known if known is not None and known.root == place else None
-        language = self.settings.text("language")
-        fresh = fresh_index(place, known, language, progress, settled=settled, kept=self._keeps_index)
+        language, kept = self.settings.text("language"), self._keeps_index
+        fresh = fresh_index(place, known, language, progress, settled=settled, kept=kept, without=without)
         setattr(mine, name, fresh)
         return fresh
 
@@ -1065,6 +1075,13 @@ class Library:
         if self._replayed is None or self._replayed[0] != key:
             self._replayed = key, past_index(place, self.settings.text("language"), filter)
         return self._replayed[1]
+
+    def _topic_finder(self) -> Any:
+        """The index of topics and evidence; where CURRENT has been read into it, it is taken out."""
+        from infinimem.indexing import IndexFinder
+
+        name = "whole" if self.is_restricted else "index"
+        return IndexFinder(self.root, self._fresh(name, self.root, settled=True, without=(path_of(CURRENT),)))
 
     def _finder(self) -> Any:
         """The index of everything, for what changes the library and tells nobody of it."""

@@ -37,6 +37,7 @@ def import_(
     branches: Annotated[
         bool, typer.Option("--branches", help="Also what an edit or a new answer took out of sight.")
     ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Also what was here and was forgotten.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and count everything; write nothing.")] = False,
     extract: Annotated[
         bool, typer.Option("--extract", help="Have a model also take the facts out, each linked to its source.")
@@ -64,11 +65,18 @@ def import_(
         raise BadInput(NO_MODEL_TO_EXTRACT)
     with progress() as show:
         if made:  # first see that there is something to read: a slip of the finger makes no library
-            done = Library(root).import_(places, form=form, branches=branches, dry_run=True, progress=show)
+            done = Library(root).import_(places, form=form, branches=branches, again=again, dry_run=True, progress=show)
         if not made or not (dry_run or done.added == 0):
             library = Library.open(root, create=made)
             done = library.import_(
-                places, form=form, branches=branches, dry_run=dry_run, extract=extract, flush=flush, progress=show
+                places,
+                form=form,
+                branches=branches,
+                again=again,
+                dry_run=dry_run,
+                extract=extract,
+                flush=flush,
+                progress=show,
             )
     made = made and is_library(root)
     if wants_json(ctx):
@@ -138,7 +146,7 @@ def flushed_values(done: Imported) -> dict[str, Any]:
 
 def report(done: Imported, dry_run: bool) -> None:
     """What came in by speaker, what did not by kind; what could not be read one by one."""
-    from infinimem.exchange.run import seqs_text
+    from infinimem.exchange.run import FORGOTTEN, seqs_text
 
     kinds = list(dict.fromkeys(one.format for one in done.files))
     where = done.files[0].name if len(done.files) == 1 else count(len(done.files), "file")
@@ -151,8 +159,11 @@ def report(done: Imported, dry_run: bool) -> None:
         out(f"  by {shown(listed(done.sources))}")
     if done.known:
         out(f"  {done.known:,} already in memory")
-    if done.skipped:
-        out(f"  {sum(done.skipped.values()):,} left out: {listed(done.skipped)}")
+    skipped = {kind: number for kind, number in done.skipped.items() if kind != FORGOTTEN}
+    if skipped:
+        out(f"  {sum(skipped.values()):,} left out: {listed(skipped)}")
+    if done.skipped.get(FORGOTTEN):
+        out(f"  {done.skipped[FORGOTTEN]:,} {FORGOTTEN}, left out (--again to take them)")
     if done.problems:
         out(f"  {len(done.problems):,} could not be read")
     if done.extracted is not None:

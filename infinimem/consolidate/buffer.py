@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from infinimem.consolidate.run import Buffer, Finder, seqs_of
@@ -13,6 +14,9 @@ from infinimem.store.layout import BUFFER
 from infinimem.store.read import read_log
 from infinimem.text.signature import render_seqs
 
+TOGETHER = 500
+"""Entries that the index is asked about at once."""
+
 
 def refuse_unreadable(root: Path, document: Document) -> None:
     """A CURRENT or evidence that cannot be understood stops what would change it."""
@@ -21,16 +25,28 @@ def refuse_unreadable(root: Path, document: Document) -> None:
         raise NeedsAttention(str(problems[0]))
 
 
-def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
-    """CURRENT's entries, told apart from those that a git merge brought back although topics hold them."""
+def read_buffer(root: Path, document: Document, index: Finder, most: int = 0, *, whole: bool = True) -> Buffer:
+    """CURRENT's entries, told apart from those that a git merge brought back although topics hold them.
+
+    With `most` no more are looked at once there are so many. Of a document that is not the `whole` of CURRENT
+    nothing is said about what is missing in it.
+    """
     entries: dict[int, Entry] = {}
     again: list[Entry] = []
     notes: list[str] = []
     taken: set[int] = set()
     recorded: set[int] = set()
     bare: list[Entry] = []
-    notes += lost_entries(root, document, index)
-    for entry in document.entries:
+    unseen = 0
+    if whole:
+        notes += lost_entries(root, document, index)
+    met: Collection[int] = ()
+    for at, entry in enumerate(document.entries):
+        if at % TOGETHER == 0:
+            met = index.met(seqs_of(document.entries[at : at + TOGETHER]))
+        if most and len(entries) == most:
+            unseen = len(document.entries) - at
+            break
         if taken.intersection(entry.seqs):
             notes.append(
                 f"{BUFFER}:{entry.span.start + 1}: seq {render_seqs(entry.seqs)} stands there twice; "
@@ -38,6 +54,9 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
             )
             continue
         taken.update(entry.seqs)
+        if entry.seq not in met:
+            entries[entry.seq] = entry
+            continue
         held = index.locate(entry.seq)
         if held is None or held.topic == CURRENT:
             fate = index.fate(entry.seq)
@@ -62,7 +81,7 @@ def read_buffer(root: Path, document: Document, index: Finder) -> Buffer:
                 f"{BUFFER}:{entry.span.start + 1}: seq {entry.seq} is also {held.path}:{held.line} with other words; "
                 "it stays. `infinimem check --fix` renumbers it"
             )
-    return Buffer(document, entries, tuple(again), tuple(notes), frozenset(recorded), tuple(bare))
+    return Buffer(document, entries, tuple(again), tuple(notes), frozenset(recorded), tuple(bare), unseen)
 
 
 def lost_entries(root: Path, document: Document, index: Finder) -> list[str]:

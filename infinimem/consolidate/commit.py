@@ -18,13 +18,15 @@ from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import Record, append_to_evidence, event_line, evidence_path, read_records, retire_line
 from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, LOG, merges_by_entry
-from infinimem.store.read import read_file, read_log
+from infinimem.store.read import read_file, read_leading, read_log
 from infinimem.store.summaries import note_summaries
 from infinimem.text.document import edit, entry_lines, render, title_of
 from infinimem.text.signature import render_seqs
 
 ATTEMPTS = 4
 SUMMARY_LENGTH = 240
+BEGINNING = 1000
+"""Entries of CURRENT and of the log that are looked through for what leaves them, before the whole file is."""
 
 
 def conclude(run: Run, index: Finder, *, dry_run: bool) -> Report:
@@ -65,7 +67,7 @@ class StaleEntries(Exception):
 def again_without(run: Run, index: Finder, stale_seqs: Collection[int], stale_topics: Mapping[str, str]) -> Run:
     """The same steps once more, without those that went stale: hand edits win."""
     fresh = {seq: entry for seq, entry in run.buffer.entries.items() if seq not in stale_seqs}
-    new = Run(run.root, replace(run.buffer, entries=fresh), run.now, run.gates, Desk(fresh))
+    new = Run(run.root, replace(run.buffer, entries=fresh), run.now, run.gates, Desk(fresh), apart=run.apart)
     for outcome in run.outcomes:
         step = outcome.step
         if outcome.status != "executed":
@@ -198,8 +200,15 @@ def revision_lines(entry: Entry, record: Record, at: str) -> tuple[str, ...]:
 def put_on_disk(run: Run, finished: Finished) -> list[str]:
     """One transaction: evidence, topics, and last CURRENT without exactly the consumed lines."""
     with hold(run.root) as note:
-        file = read_file(run.root, BUFFER)
-        shorter = without_entries(file.document, [*finished.consumed, *run.buffer.again])
+        gone = [*finished.consumed, *run.buffer.again]
+        file = read_leading(run.root, BUFFER, BEGINNING)
+        try:
+            shorter = without_entries(file.document, gone)
+        except StaleEntries:
+            if not file.rest:
+                raise
+            file = read_file(run.root, BUFFER)
+            shorter = without_entries(file.document, gone)
         changes = document_changes(run, finished)
         following = next_seq(run.root, note)
         appends = []
@@ -207,7 +216,7 @@ def put_on_disk(run: Run, finished: Finished) -> list[str]:
             high = event_line("flush", run.now, high=str(following - 1))
             appends.append(append_to_evidence(run.root, run.now, [*finished.evidence, high]))
         if shorter is not file.document:
-            changes.append(Change(BUFFER, file.digest, render(shorter)))
+            changes.append(Change(BUFFER, file.digest, render(shorter) + file.rest))
             changes += shorter_log(run.root, finished.consumed)
         if not changes and not appends:
             return []
@@ -289,10 +298,14 @@ def taken_steps(run: Run) -> list[Step]:
 
 def shorter_log(root: Path, consumed: Sequence[Entry]) -> list[Change]:
     """The second copy without what is now in evidence."""
-    file = read_log(root)
     gone = set(seqs_of(consumed))
+    file = read_leading(root, LOG, BEGINNING)
+    if file.rest and not gone.issubset(seqs_of(file.document.entries)):
+        file = read_log(root)
     spans = [entry.span for entry in file.document.entries if gone.issuperset(entry.seqs)]
-    return [Change(LOG, file.digest, render(edit(file.document, [(span, ()) for span in spans])))] if spans else []
+    if not spans:
+        return []
+    return [Change(LOG, file.digest, render(edit(file.document, [(span, ()) for span in spans])) + file.rest)]
 
 
 def keep_proposals(run: Run) -> None:
@@ -311,7 +324,8 @@ def report_of(run: Run, finished: Finished, *, diff: str = "", notes: tuple[str,
     created = tuple(topic for topic in finished.documents if topic not in run.originals)
     consumed = seqs_of(finished.consumed)
     gone = set(consumed) if diff else set()
-    left = tuple(seq for seq in seqs_of(read_file(run.root, BUFFER).document.entries) if seq not in gone)
+    there = read_file(run.root, BUFFER) if diff else read_leading(run.root, BUFFER, BEGINNING)
+    left = tuple(seq for seq in seqs_of(there.document.entries) if seq not in gone)
     return Report(
         flushed=bool(consumed or finished.documents or finished.removed or run.buffer.again),
         outcomes=tuple(run.outcomes),

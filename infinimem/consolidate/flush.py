@@ -38,14 +38,31 @@ from infinimem.plan.paper import Plan
 from infinimem.store.buffer import hold
 from infinimem.store.layout import BUFFER, FLUSH_LOCK
 from infinimem.store.lock import exclusive
-from infinimem.store.read import read_file
-from infinimem.text.document import body_tokens
+from infinimem.store.read import read_file, read_leading
+from infinimem.text.document import WRITTEN, body_tokens
 
 if TYPE_CHECKING:
     from infinimem.consolidate.thinking import Thinker
 
 PORTION = 500
 """Entries that one transaction takes: a larger buffer goes in several, each seeing the topics of those before."""
+
+
+LARGE = 1 << 20
+"""Bytes of CURRENT from which on a flush in portions leaves it out of the index that it asks."""
+
+
+def is_large(root: Path) -> bool:
+    """Whether CURRENT is so large that it is better not read into the index before each portion."""
+    try:
+        return (root / BUFFER).stat().st_size > LARGE
+    except FileNotFoundError:
+        return False
+
+
+def waiting(root: Path) -> tuple[int, ...]:
+    """The seqs in CURRENT."""
+    return seqs_of(read_file(root, BUFFER).document.entries)
 
 
 def flush(
@@ -61,10 +78,14 @@ def flush(
     rewrite: bool = True,
     splitting: bool = True,
     merging: bool = True,
+    following: bool = False,
+    apart: bool = False,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Report:
     """Consolidate CURRENT. With `plan`, its steps are carried out instead of a planner's; a `thinker` is the planner.
 
+    One that is `following` another in the same command sees no more of CURRENT than it needs: what only all of it
+    tells was said by the first. `apart` says that the index of `finder` leaves CURRENT out.
     Raises `NeedsAttention` when CURRENT itself cannot be understood; whatever concerns only one document
     is skipped and said in the report.
     """
@@ -72,11 +93,17 @@ def flush(
     with exclusive(root / FLUSH_LOCK, doing="flush"):
         at = timestamp(now)
         signed: tuple[str, ...] = ()
+        rest = b""
         with hold(root) as note:
             if not dry_run and not if_due:
-                sign_buffer(root, note, at)
+                if not following:
+                    sign_buffer(root, note, at)
                 signed = sign_topics(root, note, at)
-            document = read_file(root, BUFFER).document
+            if following:
+                file = read_leading(root, BUFFER, 2 * PORTION)
+                document, rest = file.document, file.rest
+            else:
+                document = read_file(root, BUFFER).document
         refuse_unreadable(root, document)
         reason = is_due(document, settings, now)
         if if_due:
@@ -90,9 +117,12 @@ def flush(
         index = finder()
         again = () if dry_run else forget_again(root, index, at)
         if again:
-            document = read_file(root, BUFFER).document
+            document, rest = read_file(root, BUFFER).document, b""
             index = finder()
-        buffer = read_buffer(root, document, index)
+        buffer = read_buffer(root, document, index, PORTION if plan is None else 0, whole=not following)
+        if rest and len(buffer.entries) < PORTION:  # much of what comes first cannot be placed
+            document, rest = read_file(root, BUFFER).document, b""
+            buffer = read_buffer(root, document, index, PORTION, whole=False)
         if plan is not None:
             refuse_other_buffer(plan, buffer)
             buffer = part_planned(buffer, plan)
@@ -102,12 +132,9 @@ def flush(
             empty = "" if left else "CURRENT is empty"
             report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again, signed=signed)
             return forget_old(root, index, settings, at, report, dry_run=dry_run)
-        more = 0
-        if plan is None and len(buffer.entries) > PORTION:
-            more = len(buffer.entries) - PORTION
-            buffer = replace(buffer, entries=dict(list(buffer.entries.items())[:PORTION]))
+        more = buffer.unseen + len(WRITTEN.findall(rest))
         run = begin(root, buffer, settings, at)
-        run.dry = dry_run
+        run.dry, run.apart = dry_run, apart
         if plan is None and thinker is not None:
             from infinimem.consolidate.model_passes import plan_by_model
 

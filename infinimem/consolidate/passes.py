@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time
@@ -15,6 +16,7 @@ from infinimem.store.evidence import read_records
 from infinimem.text.document import body_tokens, title_of
 from infinimem.text.signature import parse_seqs, render_seqs
 from infinimem.text.when import period
+from infinimem.text.words import analyse
 
 CANDIDATES = 8
 SMALL_CATALOGUE = 64
@@ -193,16 +195,21 @@ def place_notes(run: Run, notes: Sequence[Entry], index: Finder, taken: set[str]
         if changeable(document)
     ]
     for step in lexical.place(
-        notes, candidates, frequencies(index), taken | set(run.desk.documents), settings.count("split.max_tokens")
+        notes, candidates, frequencies(run, index), taken | set(run.desk.documents), settings.count("split.max_tokens")
     ):
         outcome = run.take(step)
         if isinstance(step, Create) and outcome.status == "executed":
             taken.add(step.topic)
 
 
-def frequencies(index: Finder) -> lexical.Frequencies:
-    """How common words are in the library."""
-    return lexical.Frequencies(index.visible(), index.holding)
+def frequencies(run: Run, index: Finder) -> lexical.Frequencies:
+    """How common words are in the library, in what is being placed, too."""
+    if not run.apart:
+        return lexical.Frequencies(index.visible(), index.holding)
+    if run.own is None:
+        run.own = Counter(term for entry in run.buffer.entries.values() for term in set(analyse(entry.text)))
+    own = run.own
+    return lexical.Frequencies(index.visible() + len(run.buffer.entries), lambda term: index.holding(term) + own[term])
 
 
 def changeable(document: Document) -> bool:
@@ -245,7 +252,7 @@ def sort_odds(run: Run, index: Finder, taken: set[str], settings: Settings) -> N
         ]
         names = taken | set(run.desk.documents)
         limit = settings.count("split.max_tokens")
-        for step in lexical.plan_sort(candidate(run, document, 0.0), others, frequencies(index), names, limit):
+        for step in lexical.plan_sort(candidate(run, document, 0.0), others, frequencies(run, index), names, limit):
             if run.take(step).status != "executed":
                 break
 
@@ -295,7 +302,7 @@ def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) ->
         else:
             names = taken | set(run.desk.documents)
             made = set(run.desk.documents) - set(run.originals)
-            steps = lexical.plan_union(here, others, frequencies(index), small, limit, names, made)
+            steps = lexical.plan_union(here, others, frequencies(run, index), small, limit, names, made)
         for one in steps:
             run.take(one)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,6 +65,10 @@ class Finder(Protocol):
 
     def standing(self, seq: int) -> Sequence[Unit]:
         """Every visible place of a seq, CURRENT's last."""
+        ...
+
+    def met(self, seqs: Iterable[int]) -> Collection[int]:
+        """Those of some seqs that stand in a topic, or of which evidence says something."""
         ...
 
     def words(self, seq: int) -> Sequence[str]:
@@ -141,7 +146,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """CURRENT as a flush saw it: its entries by first seq, and those that are only waiting to be dropped."""
+    """CURRENT as a flush saw it: its entries by first seq, and those that are only waiting to be dropped.
+
+    `unseen` is how many more stand in `document` that nobody has looked at.
+    """
 
     document: Document
     entries: Mapping[int, Entry]
@@ -149,6 +157,7 @@ class Buffer:
     notes: tuple[str, ...] = ()
     recorded: frozenset[int] = frozenset()
     bare: tuple[Entry, ...] = ()
+    unseen: int = 0
 
     @property
     def whole(self) -> frozenset[tuple[int, ...]]:
@@ -158,7 +167,10 @@ class Buffer:
 
 @dataclass(slots=True)
 class Run:
-    """The state of one run: the desk so far, the outcome of each step, and the files it was made from."""
+    """The state of one run: the desk so far, the outcome of each step, and the files it was made from.
+
+    It is `apart` when the index that it asks knows nothing of CURRENT.
+    """
 
     root: Path
     buffer: Buffer
@@ -169,7 +181,9 @@ class Run:
     digests: dict[str, str] = field(default_factory=dict)
     originals: dict[str, Document] = field(default_factory=dict)
     dry: bool = False
+    apart: bool = False
     described: dict[str, tuple[Document, Candidate]] = field(default_factory=dict)
+    own: Counter[str] | None = None
 
     def load(self, topics: Iterable[str]) -> None:
         """Put documents that exist on disk onto the desk."""

@@ -30,12 +30,12 @@ def read(source: Input, *, branches: bool = False) -> Reading:
     yield Unread(source.name, "an export of infinimem is loaded as a whole; unpack it and import the file itself")
 
 
-def load(root: Path, path: Path, now: datetime, *, dry_run: bool) -> Loaded:
+def load(root: Path, path: Path, now: datetime, *, dry_run: bool, again: bool = False) -> Loaded:
     """Load an export, or with `dry_run` only see what that would do. Raises `BadInput` where it is no whole export."""
-    return preview(root, path, now) if dry_run else load_export(root, path, now)
+    return preview(root, path, now, again=again) if dry_run else load_export(root, path, now, again=again)
 
 
-def preview(root: Path, path: Path, now: datetime) -> Loaded:
+def preview(root: Path, path: Path, now: datetime, *, again: bool = False) -> Loaded:
     """What loading an export would do."""
     package = read_package(path)
     stamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -43,7 +43,7 @@ def preview(root: Path, path: Path, now: datetime) -> Loaded:
         with hold(root) as note:
             if not is_empty(root):
                 files = {one: read_bytes(root / one) or b"" for one in (*list_files(root), LOG)}
-                merge = plan_merge(package, files, next_seq(root, note), stamp)
+                merge = plan_merge(package, files, next_seq(root, note), stamp, again=again)
                 return Loaded(str(root), False, merge.seqs, merge.topics, merge.known, merge.retired, merge.notes)
     documents = [as_document(name, content) for name, content in package.files.items()]
     seqs = sorted({seq for document in documents for entry in document.entries for seq in entry.seqs})

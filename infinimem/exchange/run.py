@@ -44,6 +44,8 @@ OURS = frozenset({
     "seq", "rev", "event", "observed", "key", "id", "time", "source", "supersedes", "links", "expires", "conf",
 })  # fmt: skip
 """Fields that mean something to us: what another program calls so is kept as `their_…`."""
+FORGOTTEN = "forgotten before"
+"""The kind of what was here, was forgotten, and is not brought back unasked."""
 REPLACED = "characters that no text can hold were replaced by \ufffd"
 
 Progress = Callable[[str, int, int], None]
@@ -237,6 +239,7 @@ class Tally:
     known: KnownIds | None
     spool: Spool | None
     keeps_all: bool = False
+    again: bool = False
     conversations: int = 0
     added: int = 0
     repeated: int = 0
@@ -279,6 +282,9 @@ class Tally:
                 self.spool.put(one, message)
             return
         self._met.add(number)
+        if not self.again and self.known is not None and self.known.is_forgotten(one):
+            self.skipped[FORGOTTEN] += 1
+            return
         self.added += 1
         self.sources[message.source] += 1
         if self.spool is not None:
@@ -400,10 +406,12 @@ def import_files(
     *,
     form: str = "",
     branches: bool = False,
+    again: bool = False,
     dry_run: bool = False,
     progress: Progress = nothing,
 ) -> Imported:
-    """Import files into a library; with `dry_run` they are only read and counted.
+    """Import files into a library; with `dry_run` they are only read and counted, with `again` what was forgotten
+    comes in, too.
 
     Raises `BadInput` where there is nothing to read; what is wrong inside a file is listed.
     """
@@ -414,7 +422,7 @@ def import_files(
     known = KnownIds(root)
     known.refresh()
     spool = Spool(root / STATE) if chosen and not dry_run else None
-    tally = Tally(known, spool, keeps_all=hooks.extracting is not None, problems=faults)
+    tally = Tally(known, spool, keeps_all=hooks.extracting is not None, again=again, problems=faults)
     try:
         files = [*loaded.files, *read_files(chosen, tally, branches, progress)]
         done = write_spooled(root, spool, known, observed, hooks, progress) if spool is not None else Written()

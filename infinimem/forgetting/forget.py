@@ -33,6 +33,7 @@ from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import event_line, evidence_path
 from infinimem.store.files import digest_of
+from infinimem.store.imported import mark_of
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, INDEX, LOG, STATE
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, read_file
@@ -191,10 +192,14 @@ def with_events(
     file = survey.evidence.get(path) or read_file(survey.root, path)
     document = erased.documents.get(path, file.document)
     written: dict[str, list[int]] = {}
+    marks: dict[str, dict[str, None]] = {}
     for seq in seqs:
-        observed = next((entry.observed for entry in gone if entry.seqs == (seq,) and entry.observed), "")
+        own = [entry for entry in gone if entry.seqs == (seq,)]
+        observed = next((entry.observed for entry in own if entry.observed), "")
         written.setdefault(observed, []).append(seq)
-    lines = [forget_line(found, at, observed) for observed, found in written.items()]
+        known = (entry.signature.get(name) for entry in own for name in ("id", "origin"))
+        marks.setdefault(observed, {}).update((mark_of(one), None) for one in known if one)
+    lines = [forget_line(found, at, observed, tuple(marks[observed])) for observed, found in written.items()]
     lines.append(event_line("flush", at, high=str(following - 1)))
     if not document.lines:
         stem = path.removeprefix("evidence/").removesuffix(".md")
@@ -203,11 +208,14 @@ def with_events(
     return {path: edit(document, [(end, lines)])}
 
 
-def forget_line(seqs: Sequence[int], at: str, observed: str) -> str:
-    """`- <event=forget, seq=7, at=…, observed=…>`: when it was written down tells it from another of that number."""
+def forget_line(seqs: Sequence[int], at: str, observed: str, marks: Sequence[str] = ()) -> str:
+    """`- <event=forget, seq=7, at=…, observed=…, ids=…>`: what tells it from another of that number, and when it
+    comes again from where it was imported."""
     fields = [("event", "forget"), ("seq", render_seqs(seqs)), ("at", at)]
     if observed:
         fields.append(("observed", observed))
+    if marks:
+        fields.append(("ids", "+".join(marks)))
     return f"- {render_fields(fields)}\n"
 
 

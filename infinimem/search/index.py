@@ -342,6 +342,13 @@ class Index:
 
         return self._mended(lambda: self._at_seqs(seqs, VISIBLE))
 
+    def met(self, seqs: Iterable[int]) -> list[Unit]:
+        """Every visible place of some seqs and every line of evidence about them, all at once."""
+        from infinimem.search.shelf import EVIDENCE, VISIBLE
+
+        wanted = tuple(seqs)
+        return self._mended(lambda: [*self._at_seqs(wanted, VISIBLE), *self._at_seqs(wanted, EVIDENCE)])
+
     def having(self, key: str, part: str = "") -> list[Unit]:
         """Every visible entry that has a signature field of this name, with `part` in its value if given, by place."""
         return self._mended(

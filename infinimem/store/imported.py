@@ -19,6 +19,7 @@ PIECE = 4 << 20
 LENGTH = 13
 """Characters of an id: 64 bits, so that among a million messages two agree once in 30 million libraries."""
 IDENTIFIED = re.compile(rb"^(?:\xef\xbb\xbf)?- <(?:" + FIELD + rb")*?id=([0-9a-v]{13})[,>]", re.MULTILINE)
+FORGOTTEN = re.compile(rb"^- <event=forget, (?:" + FIELD + rb")*?ids=([0-9a-v+]+)[,>]", re.MULTILINE)
 
 
 def id_of(key: str) -> str:
@@ -27,16 +28,26 @@ def id_of(key: str) -> str:
     return base64.b32hexencode(digest).decode().rstrip("=").lower()
 
 
+def mark_of(one: str) -> str:
+    """What is kept of a forgotten entry's id, so that the next import of the same file does not bring it back."""
+    return id_of(f"forgotten {one}")
+
+
 class KnownIds:
     """The ids of everything that was imported into a library. Files are read on from where they were read before."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._known: set[int] = set()
+        self._forgotten: set[int] = set()
         self._read: dict[Path, tuple[int, int]] = {}
 
     def __contains__(self, one: str) -> bool:
         return number_of(one) in self._known
+
+    def is_forgotten(self, one: str) -> bool:
+        """Whether an entry with this id was here and was forgotten."""
+        return bool(self._forgotten) and number_of(mark_of(one)) in self._forgotten
 
     def add(self, ids: Iterable[str]) -> None:
         """Note ids that were imported just now, or met in what is being read."""
@@ -90,9 +101,15 @@ class KnownIds:
                 return False
             offset += len(piece)
             whole, _, rest = (rest + piece).rpartition(b"\n")
-            self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(whole))
-        self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(rest))
+            self._note(whole)
+        self._note(rest)
         return True
+
+    def _note(self, lines: bytes) -> None:
+        self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(lines))
+        if b"event=forget" in lines:
+            marks = (match[1].decode().split("+") for match in FORGOTTEN.finditer(lines))
+            self._forgotten.update(number_of(mark) for several in marks for mark in several)
 
 
 def number_of(one: str) -> int:

@@ -14,7 +14,7 @@ from infinimem.errors import StorageFailed
 from infinimem.model import Document, Problem
 from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, EVIDENCE, LOG, TOPICS
-from infinimem.text.document import parse, parse_piece
+from infinimem.text.document import parse, parse_leading, parse_piece
 
 PARSED = 128
 """Documents whose parse is remembered, for whoever reads the same ones again and again."""
@@ -34,11 +34,15 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that was read: its digest guards every change made from it. "" = there is no such file."""
+    """A file that was read: its digest guards every change made from it. "" = there is no such file.
+
+    `rest` are the bytes below `document` where only the beginning was read.
+    """
 
     path: str
     digest: str
     document: Document
+    rest: bytes = b""
 
 
 def list_files(root: Path) -> dict[str, Seen]:
@@ -83,6 +87,16 @@ def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
                 continue
         if not name.endswith(BACKUP_ENDINGS) and child.is_dir(follow_symlinks=False):
             yield from walk(folder / name, f"{prefix}{name}/")
+
+
+def read_leading(root: Path, path: str, most: int) -> File:
+    """The beginning of CURRENT or the log of writes, with at least the first `most` entries if there are so many.
+
+    The digest is that of the whole file: what it costs hardly grows with what is not read.
+    """
+    content = read_bytes(root / path)
+    document, rest = parse_leading(path, content or b"", most, "\n" if path == LOG else "")
+    return File(path, "" if content is None else digest_of(content), document, rest)
 
 
 def read_log(root: Path) -> File:

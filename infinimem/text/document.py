@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 
 from infinimem.model import Block, Document, Entry, Signature, Span, Unit, topic_of
 from infinimem.text.header import parse_header, unresolved
@@ -33,6 +35,8 @@ EVENT_ITEM = re.compile(r"[-*+][ \t]+(?=\\?<event=)")
 PLAIN = re.compile(r"- <seq=([0-9]{1,18})((?:, [A-Za-z_][A-Za-z0-9_.-]*=[^,<>\"\n]*)*)> ([^\n]+)\n?\Z")
 UNCLOSED = re.compile(r"\\?<[A-Za-z_][A-Za-z0-9_.\\-]*=[^<>]*$")
 MOST_HEAD_LINES = 4
+LONGEST_REMEMBERED = 4096
+"""Characters of a line that is remembered with what it says: a run reads the same lines again and again."""
 BULLET = re.compile(r"[-*+][ \t]+(?!\[.\][ \t])(?=\S)")
 SIGN = r"(?:\\?<|&lt;)\s*(?:seq|event)\s*="
 NEAR_MISS = re.compile(rf"[ \t]*(?:[-*+]|[0-9]{{1,9}}[.)])[ \t]+{SIGN}")
@@ -42,6 +46,11 @@ BROKEN_HEAD = re.compile(r"([ \t]*)([-*+•·‣∙◦–—])([ \t\u00a0\u200b\
 LOOSE_FIELD = re.compile(rf"(^|,)\s*({KEY})\s*=\s*")
 ODD_QUOTES = re.compile("&quot;|[“”„‟″]")
 CONTINUATION = "  "
+WRITTEN = re.compile(rb"^- <", re.MULTILINE)
+"""Where an entry begins that `write` has appended."""
+UNWRITTEN = re.compile(rb"^(?!- <|  |# |\r?$)", re.MULTILINE)
+"""A line as `write` appends none: what it means may depend on what stands far below it."""
+MARKED = re.compile(rb"^(?:<<<<<<<|>>>>>>>)", re.MULTILINE)
 FENCED = "`~-*+0123456789"
 
 
@@ -53,6 +62,29 @@ def parse(path: str, content: bytes) -> Document:
 def render(document: Document) -> bytes:
     """The document's bytes: exactly what was parsed, unless lines were changed."""
     return join_lines(document.lines)
+
+
+def parse_leading(path: str, content: bytes, most: int, ending: str = "") -> tuple[Document, bytes]:
+    """What stands before the entry that follows the first `most`, and the bytes from there on, unread.
+
+    All of it is read where the beginning alone does not tell what it says, or where the rest has a problem.
+    """
+    begins = next(islice(WRITTEN.finditer(content), most, None), None)
+    if begins is None:
+        return parse_lines(path, split_lines(content), ending), b""
+    lead, rest = content[: begins.start()], content[begins.start() :]
+    if UNWRITTEN.search(lead) or MARKED.search(rest) or not is_utf8(rest):
+        return parse_lines(path, split_lines(content), ending), b""
+    return parse_lines(path, split_lines(lead), ending), rest
+
+
+def is_utf8(content: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def parse_piece(path: str, content: bytes, ending: str = "\n") -> Document:
@@ -145,19 +177,30 @@ def read_plain(lines: tuple[str, ...], at: int, line: str) -> tuple[Signature, s
 
 def read_signed(lines: tuple[str, ...], at: int, line: str, ending: str) -> tuple[Signature, str, str, int] | None:
     """The signature, first line of text and indent of the entry at `line`, and where its signature ends; else None."""
+    alone = (signed_line if len(line) <= LONGEST_REMEMBERED else signed_line.__wrapped__)(line, ending)
+    if alone is not None:
+        return *alone, at
     item = ITEM.match(line)
     if item is None:
         return None
     rest, last = whole_head(lines, at, strip_ending(line[item.end() :], ending), ending)
+    signed = signed_line(line[: item.end()] + rest + ending, ending) if last > at else None
+    return None if signed is None else (*signed, last)
+
+
+@lru_cache(maxsize=1 << 12)
+def signed_line(line: str, ending: str) -> tuple[Signature, str, str] | None:
+    """The signature, text and indent of an entry whose signature ends on its first line; the same lines come again."""
+    item = ITEM.match(line)
+    if item is None:
+        return None
+    rest = strip_ending(line[item.end() :], ending)
     parsed = parse_signature(rest)
     if parsed is None:
         return None
     signature, end = parsed
-    text = rest[end:]
-    if text and text[0] not in " \t":
-        # `<seq=1>text`: hand edits omit the space
-        return signature, text, item[1], last
-    return signature, text[1:], item[1], last
+    # `<seq=1>text`: hand edits omit the space
+    return signature, rest[end + (rest[end : end + 1] in (" ", "\t")) :], item[1]
 
 
 def whole_head(lines: Sequence[str], at: int, rest: str, ending: str) -> tuple[str, int]:

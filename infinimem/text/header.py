@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -16,6 +17,7 @@ KEY_LINE = re.compile(r"""(?P<key>[^\s#:'"\[\]{}&*!|>%@`,-][^\s:]*|"[^"\\]*"|'[^
 SafeLoader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BREAKS = re.compile("[\n\r\x85\u2028\u2029\ufeff]")
 LARGEST_TREE = 100_000
+LONGEST_REMEMBERED = 1 << 14
 
 
 class NoDuplicates(SafeLoader):  # type: ignore[misc]
@@ -62,6 +64,13 @@ def load_yaml(text: str) -> Any:
 
 
 def read_yaml(text: str) -> tuple[yaml.Node | None, Any]:
+    """YAML as its tree, which knows where things stand and how they were written, and as plain values, not to be
+    changed: the same front matter is read again and again while a document is edited."""
+    return (read_anew if len(text) <= LONGEST_REMEMBERED else read_anew.__wrapped__)(text)
+
+
+@lru_cache(maxsize=64)
+def read_anew(text: str) -> tuple[yaml.Node | None, Any]:
     """YAML as its tree, which knows where things stand and how they were written, and as plain values."""
     try:
         loader = NoDuplicates(text)

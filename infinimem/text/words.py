@@ -383,7 +383,8 @@ _SURE_MONTHS = {  # not may and march, which are other words too
     "december": 12,
 }
 _SPOKEN = re.compile(
-    r"(?:(?<!\w)(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?)?"
+    r"(?<!\w)(?=[\d" + "".join(sorted({name[0] for name in _MONTHS})) + "])"  # most places in a text fail here, quickly
+    r"(?:(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?)?"
     r"(?<!\w)(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")(?!\w)\.?"
     r"(?:\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?(?![\w:%]))?"
     r"(?:,?\s+(?:of\s+|de\s+)?([12]\d{3})(?!\w))?",

@@ -30,7 +30,7 @@ from infinimem.exchange.inputs import Input, file_input
 from infinimem.exchange.message import time_of
 from infinimem.llm.port import Request
 from infinimem.llm.replay import Scripted
-from infinimem.store.imported import IDENTIFIED
+from infinimem.store.imported import IDENTIFIED, id_of
 from infinimem.text.document import parse
 from tests.exchange.shapes import SHAPES, Made, chatgpt_message, dumped, lines
 from tests.llm.server import Behaviour, serving
@@ -662,3 +662,45 @@ def test_json_of_an_import_with_facts_and_a_flush_is_what_its_schema_says(tmp_pa
     jsonschema.validate(value["flush"], schema_of("flush"))
     assert value["extracted"] == []
     assert value["usage"]["calls"] >= 1
+
+
+# What was forgotten
+
+
+def test_what_was_forgotten_does_not_come_back_unasked(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "The key lies under the Quetzal.", "Noted.", "Thanks.")]))
+    library.import_(path)
+    library.flush()
+    library.forget([1])
+    files = [file.read_bytes() for file in library.root.rglob("*") if file.is_file()]
+    own = id_of("chatgpt c c-0").encode()
+    assert not any(b"uetzal" in content or own in content for content in files)
+    command = ["-L", str(library.root), "import", str(path)]
+    assert main(command) == 0
+    assert "1 forgotten before, left out (--again to take them)" in capsys.readouterr().out
+    done = library.import_(path)
+    assert (done.added, done.known, done.skipped, done.messages) == (0, 2, {"forgotten before": 1}, 3)
+    assert not library.search("Quetzal")
+    assert main([*command, "--again"]) == 0
+    assert [hit.text for hit in library.search("Quetzal", 1)] == ["The key lies under the Quetzal."]
+    assert library.import_(path).known == 3
+    library.forget([4])  # and once more: nothing is left of the first time either
+    assert library.import_(path).skipped == {"forgotten before": 1}
+    assert not library.check()
+
+
+def test_an_export_does_not_bring_back_what_was_forgotten_after_it_was_loaded(library: Library, tmp_path: Path) -> None:
+    other = Library.open(tmp_path / "other", create=True)
+    other.write(["The key lies under the Quetzal.", "The boat has berth 12."])
+    other.export("jsonl", tmp_path / "other.jsonl")
+    library.write("Something of its own.")
+    library.import_(tmp_path / "other.jsonl")
+    library.forget([2])
+    done = library.import_(tmp_path / "other.jsonl")
+    assert (done.added, done.known) == (0, 1)
+    assert any("1 of its entries were forgotten here" in note for note in done.notes)
+    assert not library.search("Quetzal")
+    assert library.import_(tmp_path / "other.jsonl", again=True).added == 1
+    assert library.search("Quetzal", 1)

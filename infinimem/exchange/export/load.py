@@ -47,8 +47,10 @@ class Loaded:
     notes: tuple[str, ...] = ()
 
 
-def load_export(root: Path, path: Path, now: datetime) -> Loaded:
+def load_export(root: Path, path: Path, now: datetime, *, again: bool = False) -> Loaded:
     """Load a file of JSON lines that `export` wrote into the library in `root`, which is made if missing.
+
+    What was forgotten there stays so unless `again` is given.
 
     One transaction: all of it is there, or nothing. Raises `BadInput` where the file is no whole export.
     """
@@ -60,7 +62,7 @@ def load_export(root: Path, path: Path, now: datetime) -> Loaded:
     with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
         if is_empty(root):
             return restore(root, package, note)
-        return add(root, package, note, timestamp(now))
+        return add(root, package, note, timestamp(now), again=again)
 
 
 def sound_settings(content: bytes) -> bool:
@@ -104,11 +106,11 @@ def restore(root: Path, package: Package, note: int) -> Loaded:
     return Loaded(str(root), True, tuple(seqs), topics)
 
 
-def add(root: Path, package: Package, note: int, now: str) -> Loaded:
+def add(root: Path, package: Package, note: int, now: str, *, again: bool = False) -> Loaded:
     """What of an export is not here yet, with seqs of this library."""
     paths = list_files(root)
     files = {path: read_bytes(root / path) or b"" for path in (*paths, LOG)}
-    merge = plan_merge(package, files, next_seq(root, note), now)
+    merge = plan_merge(package, files, next_seq(root, note), now, again=again)
     if not merge.contents and not merge.evidence:
         return Loaded(str(root), False, known=merge.known, notes=merge.notes)
     contents = dict(merge.contents)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from infinimem.consolidate.commit import extract
@@ -18,6 +18,7 @@ from infinimem.plan import rules
 from infinimem.plan.desk import Desk, insert_entries, refresh, set_headers
 from infinimem.store.buffer import HIGHEST_SEQ
 from infinimem.store.evidence import retire_line
+from infinimem.store.imported import mark_of
 from infinimem.store.layout import BUFFER, BUFFER_HEAD, LOG
 from infinimem.store.transaction import with_entries
 from infinimem.text.document import (
@@ -92,7 +93,7 @@ class Work:
         return self.pages.get(path) or self.ours[path]
 
 
-def plan_merge(package: Package, files: Mapping[str, bytes], following: int, now: str) -> Merge:
+def plan_merge(package: Package, files: Mapping[str, bytes], following: int, now: str, *, again: bool = False) -> Merge:
     """What has to change in a library with these files for it to hold the exported one's entries, too."""
     theirs = {path: as_document(path, content) for path, content in package.files.items()}
     ours = {path: as_document(path, content) for path, content in files.items()}
@@ -101,7 +102,7 @@ def plan_merge(package: Package, files: Mapping[str, bytes], following: int, now
             place = package.path if document.path in theirs and document is theirs[document.path] else "the library"
             raise BadInput(f"{place}: {document.blocking[0]}; nothing was loaded")
     work = Work(theirs, ours, now, following, first_words(theirs))
-    number_entries(work)
+    number_entries(work, again=again)
     for document in theirs.values():
         if document.path.startswith("topics/"):
             choose_page(work, document)
@@ -146,23 +147,35 @@ def digest(fields: Sequence[tuple[str, str]], text: str) -> str:
     return hashlib.blake2b(json.dumps([fields, text]).encode(), digest_size=8).hexdigest()
 
 
-def number_entries(work: Work) -> None:
-    """Give each exported seq its own here: the one that it has already, or the next, in the old order."""
+def number_entries(work: Work, *, again: bool) -> None:
+    """Give each exported seq its own here: the one that it has already, or the next, in the old order.
+
+    What was forgotten here gets one only if it is to come in `again`.
+    """
     known = {origin_of(seq, entry): seq for seq, entry in first_words(work.ours).items()}
     forgotten = {seq: event for event in all_events(work.ours) if event.kind == "forget" for seq in event.seqs}
+    marks = {mark for event in forgotten.values() for mark in event.get("ids").split("+")}
     stay = 0
     for seq in sorted(work.first):
         entry = work.first[seq]
         origin = work.origins[seq] = origin_of(seq, entry)
         if origin in known:
             work.mapping[seq] = known[origin]
-        elif entry.observed and seq in forgotten and forgotten[seq].get("observed") == entry.observed:
+        elif not again and was_forgotten(seq, entry, origin, forgotten, marks):
             stay += 1
         else:
             work.mapping[seq] = take_seq(work)
             work.new.add(seq)
     if stay:
-        work.notes.append(f"{stay} of its entries were forgotten here and stay so")
+        work.notes.append(f"{stay} of its entries were forgotten here and stay so; --again brings them back")
+
+
+def was_forgotten(seq: int, entry: Entry, origin: str, forgotten: Mapping[int, Event], marks: Collection[str]) -> bool:
+    """Whether an exported entry was forgotten here: its own, or one that had come from elsewhere."""
+    if entry.observed and seq in forgotten and forgotten[seq].get("observed") == entry.observed:
+        return True
+    one = entry.signature.get("id")
+    return mark_of(origin) in marks or bool(one and mark_of(one) in marks)
 
 
 def take_seq(work: Work) -> int:

@@ -221,24 +221,24 @@ def _subjects(
     texts = [_words(entry.text) for entry in entries]
     known = _evidence(texts)
     scored: dict[tuple[str, ...], float] = {}
-    spelt: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    said: defaultdict[tuple[str, ...], list[tuple[_Word, ...]]] = defaultdict(list)
     for words in texts:
         seen: set[tuple[str, ...]] = set()
         for phrase in _phrases(words, known, strict):
             terms = tuple(word.term for word in phrase)
             if names.intersection(terms) or len(set(terms)) < len(terms):
                 continue
-            spelt[terms][_spell(phrase, known)] += 1
+            said[terms].append(phrase)
             if terms not in seen:
                 seen.add(terms)
                 scored[terms] = scored.get(terms, 0.0) + 1.0
-    value = {terms: _value(terms, often, known, weights) for terms, often in scored.items()}
+    strength = {term: _weight(use) * weights.get(term, 1.0) for term, use in known.items()}
+    value = {terms: _value(terms, often, known, strength) for terms, often in scored.items()}
     # ties go to what was said first
     place = {terms: number for number, terms in enumerate(value)}
     everything = "\n".join(entry.text for entry in entries)
     for run, often in _cjk_phrases([entry.text for entry in entries]).items():
         value[run,] = often
-        spelt[run,][run] += 1
         place[run,] = len(scored) + everything.find(run)
     chosen: list[str] = []
     used: set[str] = set()
@@ -247,7 +247,7 @@ def _subjects(
             continue
         terms = _extended(terms, scored, used)
         used.update(terms)
-        spelling = spelt[terms]
+        spelling = Counter(_spell(phrase, known) for phrase in said[terms]) if terms in said else Counter(terms)
         chosen.append(max(spelling, key=lambda text: (spelling[text], text)))
         if len(chosen) == count:
             break
@@ -275,9 +275,9 @@ def _extended(terms: tuple[str, ...], scored: Mapping[tuple[str, ...], float], u
     return max(longer, key=lambda phrase: (scored[phrase], -len(phrase), phrase), default=terms)
 
 
-def _value(terms: Sequence[str], often: float, known: Mapping[str, _Evidence], weights: Mapping[str, float]) -> float:
+def _value(terms: Sequence[str], often: float, known: Mapping[str, _Evidence], strength: Mapping[str, float]) -> float:
     """How well a phrase names the subject: how many entries its words are in, and how much it says."""
-    each = sum(_weight(known[term]) * weights.get(term, 1.0) for term in terms) / len(terms)
+    each = sum(strength[term] for term in terms) / len(terms)
     # a phrase that is used again is a name; one that occurs once may be a chance neighbourhood of words
     fixed = often / max(known[term].entries for term in terms)
     return each * (1 + (0.8 if often > 1 else 0.4) * min(1, len(terms) - 1) * fixed)

@@ -63,7 +63,12 @@ def is_person(source: str) -> bool:
 
 def term_counts(entries: Iterable[Entry], without: frozenset[str] = frozenset()) -> Counter[str]:
     """In how many of the entries each subject term occurs."""
-    return Counter(term for entry in entries for term in set(subject_terms(entry.text)) if term not in without)
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts.update(set(subject_terms(entry.text)))
+    for term in without:
+        del counts[term]
+    return counts
 
 
 def rarity(groups: Sequence[Counter[str]], sizes: Sequence[int]) -> dict[str, float]:
