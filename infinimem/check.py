@@ -13,14 +13,14 @@ from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.hand import rejoined, sign
 from infinimem.errors import NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.forgetting.forget import forget_held
-from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
+from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs, others_of
 from infinimem.git.renumber import renumbered
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of
 from infinimem.plan.desk import aux_list, is_pinned, set_aux, set_header, topic_ties
 from infinimem.plan.rules import MOST_LINKS, RELATIONS, beyond_entries
 from infinimem.secrets import MEANT, secrets_of
 from infinimem.store import transaction
-from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, write_log
+from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, noted_at, write_log
 from infinimem.store.evidence import (
     Record,
     all_records,
@@ -98,6 +98,7 @@ class Survey:
 
     root: Path
     at: str
+    noted: str
     buffer: File
     topics: dict[str, File]
     records: Mapping[int, Record]
@@ -128,6 +129,13 @@ class Survey:
         for path in self.topics:
             yield self.document(path)
 
+    def entries(self) -> Iterator[Entry]:
+        """Every entry of CURRENT, the topics and evidence."""
+        for document in self.documents():
+            yield from document.entries if not document.is_guest else ()
+        for record in self.records.values():
+            yield from (entry for _, entry in record.entries)
+
     def take_seq(self) -> int:
         """A seq that nobody has, given by a repair."""
         self.following += 1
@@ -142,7 +150,7 @@ def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
     one transaction. Without `fix` nothing is written.
     """
     with exclusive(root / FLUSH_LOCK, doing="flush"):
-        returned = returned_findings(root, timestamp(now), fix=fix)
+        returned = returned_findings(root, now, fix=fix)
         with hold(root) as note:
             survey = examine(root, note, now)
             findings = survey.findings
@@ -152,12 +160,12 @@ def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
             return in_order([*returned, *findings])
 
 
-def returned_findings(root: Path, at: str, *, fix: bool) -> list[Finding]:
+def returned_findings(root: Path, now: datetime, *, fix: bool) -> list[Finding]:
     """What was forgotten and has come back, through a git merge or an old copy; with `fix` it is forgotten again."""
     seqs = forgotten_seqs(root)
     if not seqs or read_file(root, BUFFER).document.blocking or evidence_conflicts(root):
         return []
-    report = forget_held(root, Wanted(seqs), at, again=True, dry_run=not fix)
+    report = forget_held(root, Wanted(seqs), now, again=True, dry_run=not fix)
     message = "seq {} was forgotten and has come back (a git merge, an old copy?); it is forgotten again with --fix"
     return [
         Finding(Problem(path, line, message.format(seq), False, "forgotten"), fixable=True, fixed=fix)
@@ -168,7 +176,7 @@ def returned_findings(root: Path, at: str, *, fix: bool) -> list[Finding]:
 def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
     """All findings, and what `check` with `fix` would change, as a unified diff. Nothing is written."""
     with exclusive(root / FLUSH_LOCK, doing="flush"):
-        returned = returned_findings(root, timestamp(now), fix=False)
+        returned = returned_findings(root, now, fix=False)
         with hold(root) as note:
             survey = examine(root, note, now)
             return in_order([*returned, *survey.findings]), diff_of(survey)
@@ -176,7 +184,7 @@ def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
 
 def examine(root: Path, note: int, now: datetime) -> Survey:
     """The library with all that is wrong with it, and with its repairs worked out."""
-    survey = read_survey(root, note, timestamp(now))
+    survey = read_survey(root, note, now)
     for look in (
         check_files,
         check_wrapped,
@@ -211,7 +219,7 @@ def badness(finding: Finding) -> tuple[bool, int]:
     return not finding.problem.blocking, rank
 
 
-def read_survey(root: Path, note: int, at: str) -> Survey:
+def read_survey(root: Path, note: int, now: datetime) -> Survey:
     """Read everything once."""
     topics: dict[str, File] = {}
     for path in list_files(root):
@@ -222,7 +230,9 @@ def read_survey(root: Path, note: int, at: str) -> Survey:
                 topics[path] = File(path, "", replace(parse(path, b""), problems=(Problem(path, 0, str(error)),)))
     visible = [seq for file in topics.values() for entry in file.document.entries for seq in entry.seqs]
     following = max([next_seq(root, note), *(seq + 1 for seq in visible)])
-    return Survey(root, at, read_file(root, BUFFER), topics, all_records(root), read_log(root), following)
+    records = all_records(root)
+    buffer, log = read_file(root, BUFFER), read_log(root)
+    return Survey(root, timestamp(now), noted_at(now), buffer, topics, records, log, following)
 
 
 def check_files(survey: Survey) -> None:
@@ -446,10 +456,11 @@ def check_forgotten(survey: Survey) -> None:
     """Another entry under the number of a forgotten one: two branches gave one seq twice."""
     events = {seq: event for seq, record in survey.records.items() for event in [retirement(record)] if event}
     forgotten = {seq: event for seq, event in events.items() if event.kind == "forget"}
+    others = others_of(survey.entries(), forgotten)
     for document in list(survey.documents()) if forgotten else ():
         edits: list[tuple[Span, Sequence[str]]] = []
         for entry in document.entries if not document.is_guest else ():
-            if forgotten.keys().isdisjoint(entry.seqs) or came_back(entry, forgotten):
+            if forgotten.keys().isdisjoint(entry.seqs) or came_back(entry, forgotten, others):
                 continue
             line = entry.span.start + 1
             message = f"seq {entry.seq} was forgotten, and this is another entry"
@@ -473,7 +484,7 @@ def check_unsigned(survey: Survey) -> None:
                 fixable=writable(document),
             )
         if loose and writable(document):
-            signed, seqs = sign(document, loose, survey.following, survey.at)
+            signed, seqs = sign(document, loose, survey.following, survey.noted)
             survey.following += len(seqs)
             survey.given.update(seqs)
             survey.fixed[document.path] = signed
@@ -739,7 +750,7 @@ def recover(root: Path, seqs: Sequence[int]) -> list[int]:
     with hold(root) as note:
         logged = {seq: entry for entry in read_log(root).document.entries for seq in entry.seqs}
         records = read_records(root, seqs)
-        survey = read_survey(root, note, "")
+        survey = read_survey(root, note, datetime.now(UTC))
         there = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
         found: dict[int, Entry] = {}
         for seq in dict.fromkeys(seqs):

@@ -74,8 +74,8 @@ def flush(
         signed: tuple[str, ...] = ()
         with hold(root) as note:
             if not dry_run and not if_due:
-                sign_buffer(root, note, at)
-                signed = sign_topics(root, note, at)
+                sign_buffer(root, note, now)
+                signed = sign_topics(root, note, now)
             document = read_file(root, BUFFER).document
         refuse_unreadable(root, document)
         reason = is_due(document, settings, now)
@@ -84,11 +84,11 @@ def flush(
                 return Report(due=False, reason="not due", left=seqs_of(document.entries))
             with hold(root) as note:
                 if not dry_run:
-                    sign_buffer(root, note, at)
-                    signed = sign_topics(root, note, at)
+                    sign_buffer(root, note, now)
+                    signed = sign_topics(root, note, now)
                 document = read_file(root, BUFFER).document
         index = finder()
-        again = () if dry_run else forget_again(root, index, at)
+        again = () if dry_run else forget_again(root, index, now)
         if again:
             document = read_file(root, BUFFER).document
             index = finder()
@@ -101,7 +101,7 @@ def flush(
             left = seqs_of(document.entries)
             empty = "" if left else "CURRENT is empty"
             report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again, signed=signed)
-            return forget_old(root, index, settings, at, report, dry_run=dry_run)
+            return forget_old(root, index, settings, now, report, dry_run=dry_run)
         more = 0
         if plan is None and len(buffer.entries) > PORTION:
             more = len(buffer.entries) - PORTION
@@ -127,16 +127,18 @@ def flush(
             thinker.failures, thinker.usage = [], Usage()
         seconds = clock_time.monotonic() - started
         report = replace(report, reason=reason, more=more, forgotten=again, signed=signed, seconds=seconds)
-        return report if plan is not None else forget_old(root, finder(), settings, at, report, dry_run=dry_run)
+        return report if plan is not None else forget_old(root, finder(), settings, now, report, dry_run=dry_run)
 
 
-def forget_old(root: Path, index: Finder, settings: Settings, at: str, report: Report, *, dry_run: bool) -> Report:
+def forget_old(
+    root: Path, index: Finder, settings: Settings, now: datetime, report: Report, *, dry_run: bool
+) -> Report:
     """The report, with what the retention rules want forgotten by now; outside a dry run that is done."""
-    seqs = to_forget(index, at, settings)
+    seqs = to_forget(index, timestamp(now), settings)
     if not seqs:
         return report
     try:
-        done = forget_held(root, Wanted(tuple(seqs)), at, dry_run=dry_run)
+        done = forget_held(root, Wanted(tuple(seqs)), now, dry_run=dry_run)
     except (BadInput, NeedsAttention) as error:  # what was flushed is flushed
         return replace(report, notes=(*report.notes, f"retention: {error}"))
     remains = tuple(f"{one.path}:{one.line}: still holds what was forgotten ({one.what})" for one in done.remains)
