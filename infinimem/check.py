@@ -588,7 +588,8 @@ def check_succession(survey: Survey) -> None:
             for old in parse_seqs(entry.signature.get("supersedes")):
                 if old in shown and old not in entry.seqs:
                     message = (
-                        f"replaces seq {old}, which {shown[old]} still shows; delete that line, or the `supersedes`"
+                        f"replaces seq {old}, which {shown[old]} still shows; the next flush retires it where a rule "
+                        "allows that, else delete that line, or the `supersedes`"
                     )
                     survey.say(document.path, entry.span.start + 1, message, "unsettled", fixable=False)
 

@@ -24,8 +24,10 @@ from infinimem.consolidate.passes import (
     carry_out,
     expired_units,
     mentioned,
+    overdue,
     place_unmentioned,
     plan_lexically,
+    supersede_overdue,
     to_forget,
 )
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
@@ -96,7 +98,8 @@ def flush(
         if plan is not None:
             refuse_other_buffer(plan, buffer)
             buffer = part_planned(buffer, plan)
-        over = plan is None and bool(expired_units(index, at, settings))
+        bare = begin(root, Buffer(document, {}), settings, at)
+        over = plan is None and bool(expired_units(index, at, settings) or overdue(bare, index))
         if not buffer.entries and not buffer.again and plan is None and not over:
             left = seqs_of(document.entries)
             empty = "" if left else "CURRENT is empty"
@@ -119,6 +122,8 @@ def flush(
         else:
             carry_out(run, plan.steps, index)
             place_unmentioned(run, plan.steps)
+        if plan is None:
+            supersede_overdue(run, index)
         if not dry_run:
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)
