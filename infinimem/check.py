@@ -14,21 +14,22 @@ from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.hand import rejoined, sign
 from infinimem.errors import BadInput, NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.forgetting.forget import forget_held
-from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs
-from infinimem.git.renumber import renumbered
+from infinimem.forgetting.survey import Wanted, forgotten_seqs
+from infinimem.git.renumber import renumber_line, renumbered
+from infinimem.git.twins import Twins, find_twins, published_in, renumber_places
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of
 from infinimem.plan.desk import aux_list, is_pinned, set_aux, set_header, topic_ties
 from infinimem.plan.rules import MOST_LINKS, RELATIONS, beyond_entries
 from infinimem.secrets import MEANT, secrets_of
 from infinimem.store import transaction
-from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, write_log
+from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, noted_at, write_log
 from infinimem.store.evidence import (
     Record,
-    all_records,
     append_to_evidence,
     event_line,
     evidence_conflicts,
     read_records,
+    records_in,
     retire_line,
     retirement,
 )
@@ -48,6 +49,7 @@ from infinimem.text.document import (
 )
 from infinimem.text.header import render_scalar
 from infinimem.text.lines import join_lines, split_lines
+from infinimem.text.merge import bare_lines
 from infinimem.text.signature import parse_links, parse_seqs, render_seqs
 
 DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?)?)?")
@@ -100,16 +102,20 @@ class Survey:
 
     root: Path
     at: str
+    noted: str
     buffer: File
     topics: dict[str, File]
     records: Mapping[int, Record]
     log: File
     following: int
+    sources: Sequence[File] = ()
     findings: list[Finding] = field(default_factory=list)
     fixed: dict[str, Document] = field(default_factory=dict)
     evidence: list[str] = field(default_factory=list)
     logged: list[Entry] = field(default_factory=list)
+    rewritten: dict[str, Document] = field(default_factory=dict)
     broken: set[int] = field(default_factory=set)
+    doubtful: set[int] = field(default_factory=set)
     given: set[int] = field(default_factory=set)
 
     def say(self, path: str, line: int, message: str, code: str, *, fixable: bool, blocking: bool = False) -> None:
@@ -144,22 +150,22 @@ def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
     one transaction. Without `fix` nothing is written.
     """
     with exclusive(root / FLUSH_LOCK, doing="flush"):
-        returned = returned_findings(root, timestamp(now), fix=fix)
+        returned = returned_findings(root, now, fix=fix)
         with hold(root) as note:
             survey = examine(root, note, now)
             findings = survey.findings
-            if fix and (survey.fixed or survey.evidence):
+            if fix and (survey.fixed or survey.evidence or survey.rewritten):
                 put_right(survey, note)
                 findings = [replace(finding, fixed=finding.fixable) for finding in findings]
             return in_order([*returned, *findings])
 
 
-def returned_findings(root: Path, at: str, *, fix: bool) -> list[Finding]:
+def returned_findings(root: Path, now: datetime, *, fix: bool) -> list[Finding]:
     """What was forgotten and has come back, through a git merge or an old copy; with `fix` it is forgotten again."""
     seqs = forgotten_seqs(root)
     if not seqs or read_file(root, BUFFER).document.blocking or evidence_conflicts(root):
         return []
-    report = forget_held(root, Wanted(seqs), at, again=True, dry_run=not fix)
+    report = forget_held(root, Wanted(seqs), now, again=True, dry_run=not fix)
     message = "seq {} was forgotten and has come back (a git merge, an old copy?); it is forgotten again with --fix"
     return [
         Finding(Problem(path, line, message.format(seq), False, "forgotten"), fixable=True, fixed=fix)
@@ -170,7 +176,7 @@ def returned_findings(root: Path, at: str, *, fix: bool) -> list[Finding]:
 def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
     """All findings, and what `check` with `fix` would change, as a unified diff. Nothing is written."""
     with exclusive(root / FLUSH_LOCK, doing="flush"):
-        returned = returned_findings(root, timestamp(now), fix=False)
+        returned = returned_findings(root, now, fix=False)
         with hold(root) as note:
             survey = examine(root, note, now)
             return in_order([*returned, *survey.findings]), diff_of(survey)
@@ -178,16 +184,16 @@ def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
 
 def examine(root: Path, note: int, now: datetime) -> Survey:
     """The library with all that is wrong with it, and with its repairs worked out."""
-    survey = read_survey(root, note, timestamp(now))
+    survey = read_survey(root, note, now)
     for look in (
         check_settings,
         check_files,
         check_wrapped,
         check_near_misses,
         check_adrift,
+        check_twins,
         check_doubled,
         check_retired,
-        check_forgotten,
         check_unsigned,
         check_visible,
         check_succession,
@@ -214,7 +220,7 @@ def badness(finding: Finding) -> tuple[bool, int]:
     return not finding.problem.blocking, rank
 
 
-def read_survey(root: Path, note: int, at: str) -> Survey:
+def read_survey(root: Path, note: int, now: datetime) -> Survey:
     """Read everything once."""
     topics: dict[str, File] = {}
     for path in list_files(root):
@@ -225,7 +231,10 @@ def read_survey(root: Path, note: int, at: str) -> Survey:
                 topics[path] = File(path, "", replace(parse(path, b""), problems=(Problem(path, 0, str(error)),)))
     visible = [seq for file in topics.values() for entry in file.document.entries for seq in entry.seqs]
     following = max([next_seq(root, note), *(seq + 1 for seq in visible)])
-    return Survey(root, at, read_file(root, BUFFER), topics, all_records(root), read_log(root), following)
+    sources = [read_file(root, path.relative_to(root).as_posix()) for path in evidence_files(root)]
+    records = records_in(file.document for file in sources)
+    buffer, log = read_file(root, BUFFER), read_log(root)
+    return Survey(root, timestamp(now), noted_at(now), buffer, topics, records, log, following, sources)
 
 
 def check_settings(survey: Survey) -> None:
@@ -245,9 +254,8 @@ def check_files(survey: Survey) -> None:
     for document in survey.documents():
         for problem in document.problems:
             survey.findings.append(Finding(problem))
-    for path in evidence_files(survey.root):
-        name = path.relative_to(survey.root).as_posix()
-        for problem in read_file(survey.root, name).document.problems:
+    for file in survey.sources:
+        for problem in file.document.problems:
             survey.findings.append(Finding(problem))
     for problem in folder_problems(survey.root):
         survey.findings.append(Finding(problem))
@@ -384,6 +392,61 @@ def writable(document: Document) -> bool:
     return not document.blocking and not document.is_guest
 
 
+def check_twins(survey: Survey) -> None:
+    """One seq that evidence knows of two entries, or of a forgotten one and another: a squash merge, files copied."""
+    evidence = [file.document for file in survey.sources]
+    if any(document.blocking for document in evidence):  # both sides of a conflict stand there
+        return
+    shown = list(survey.documents())
+    paths = [document.path for document in (*shown, *evidence)]
+    found = find_twins(shown, evidence, lambda: published_in(survey.root, paths))
+    whole = not any(document.blocking for document in shown)
+    documents = {document.path: document for document in (*shown, *evidence)}
+    moves: dict[str, dict[int, dict[int, int]]] = {}
+    for twins in found:
+        places = [place for _, lines in twins.yields for place in lines]
+        can = whole and twins.doubt is None and all(renumbers(documents[path], at, twins.seq) for path, at in places)
+        say_twins(survey, twins, can=can)
+        if not can:
+            survey.broken.add(twins.seq)
+            survey.doubtful.add(twins.seq)
+        for carrier, lines in twins.yields if can else ():
+            new = survey.take_seq()
+            for path, at in lines:
+                moves.setdefault(path, {}).setdefault(at, {})[carrier.seq] = new
+    for path, numbers in moves.items():
+        changed = renumber_places(documents[path], numbers)
+        (survey.rewritten if path.startswith("evidence/") else survey.fixed)[path] = changed
+    if survey.rewritten:
+        survey.records = records_in(survey.rewritten.get(document.path, document) for document in evidence)
+
+
+def renumbers(document: Document, at: int, seq: int) -> bool:
+    """Whether a line can be given another number for a seq."""
+    before = bare_lines(document)[at]
+    return renumber_line(before, {seq: seq + 1}) != before
+
+
+def say_twins(survey: Survey, twins: Twins, *, can: bool) -> None:
+    """Name each entry that has to get another number, with the place of the one that keeps it."""
+    for carrier, _ in twins.yields:
+        path, at = carrier.places[-1]
+        message = f"seq {twins.seq} was forgotten, and this is another entry"
+        if twins.keeps is not None:
+            message = f"seq {twins.seq} is carried by this entry and by {place_of(twins.keeps.places[-1])}"
+        if twins.doubt is not None:
+            message += (
+                f"; which of them {place_of(twins.doubt)} means cannot be told: write seq={survey.following} "
+                "into this line, into its lines in evidence and into what means it"
+            )
+        survey.say(path, at + 1, message, "clash", fixable=can)
+
+
+def place_of(place: tuple[str, int]) -> str:
+    """A place as it is said."""
+    return f"{place[0]}:{place[1] + 1}"
+
+
 def check_doubled(survey: Survey) -> None:
     """A seq that stands in two places: the same words are kept once, other words get a seq of their own."""
     first: dict[int, tuple[str, Entry]] = {}
@@ -393,6 +456,8 @@ def check_doubled(survey: Survey) -> None:
         edits: list[tuple[Span, Sequence[str]]] = []
         renamed: dict[int, int] = {}
         for entry in document.entries:
+            if not survey.doubtful.isdisjoint(entry.seqs):
+                continue
             clash = next((seq for seq in entry.seqs if seq in first), None)
             if clash is None:
                 signature = renumbered(entry.signature, renamed)
@@ -447,7 +512,12 @@ def check_retired(survey: Survey) -> None:
     for entry in document.entries:
         record = survey.records.get(entry.seq, Record(entry.seq, (), ()))
         event = retirement(record)
-        if event is None or event.kind == "forget" or any(one.text == entry.text for _, one in record.entries):
+        if (
+            entry.seq in survey.doubtful
+            or event is None
+            or event.kind == "forget"
+            or any(one.text == entry.text for _, one in record.entries)
+        ):
             continue
         line = entry.span.start + 1
         survey.say(BUFFER, line, f"seq {entry.seq} was retired with other words", "clash", fixable=writable(document))
@@ -455,24 +525,6 @@ def check_retired(survey: Survey) -> None:
         edits.append((entry.span, entry_lines(signature, entry.text)))
     if edits and writable(document):
         survey.fixed[BUFFER] = edit(document, edits)
-
-
-def check_forgotten(survey: Survey) -> None:
-    """Another entry under the number of a forgotten one: two branches gave one seq twice."""
-    events = {seq: event for seq, record in survey.records.items() for event in [retirement(record)] if event}
-    forgotten = {seq: event for seq, event in events.items() if event.kind == "forget"}
-    for document in list(survey.documents()) if forgotten else ():
-        edits: list[tuple[Span, Sequence[str]]] = []
-        for entry in document.entries if not document.is_guest else ():
-            if forgotten.keys().isdisjoint(entry.seqs) or came_back(entry, forgotten):
-                continue
-            line = entry.span.start + 1
-            message = f"seq {entry.seq} was forgotten, and this is another entry"
-            survey.say(document.path, line, message, "clash", fixable=writable(document))
-            signature = Signature((survey.take_seq(),), entry.signature.fields)
-            edits.append((entry.span, entry_lines(signature, entry.text)))
-        if edits and writable(document):
-            survey.fixed[document.path] = edit(document, edits)
 
 
 def check_unsigned(survey: Survey) -> None:
@@ -488,7 +540,7 @@ def check_unsigned(survey: Survey) -> None:
                 fixable=writable(document),
             )
         if loose and writable(document):
-            signed, seqs = sign(document, loose, survey.following, survey.at)
+            signed, seqs = sign(document, loose, survey.following, survey.noted)
             survey.following += len(seqs)
             survey.given.update(seqs)
             survey.fixed[document.path] = signed
@@ -551,7 +603,8 @@ def check_succession(survey: Survey) -> None:
             for old in parse_seqs(entry.signature.get("supersedes")):
                 if old in shown and old not in entry.seqs:
                     message = (
-                        f"replaces seq {old}, which {shown[old]} still shows; delete that line, or the `supersedes`"
+                        f"replaces seq {old}, which {shown[old]} still shows; the next flush retires it where a rule "
+                        "allows that, else delete that line, or the `supersedes`"
                     )
                     survey.say(document.path, entry.span.start + 1, message, "unsettled", fixable=False)
 
@@ -698,8 +751,7 @@ def check_secrets(survey: Survey) -> None:
         if MEANT in entry.signature.fields
         for seq in entry.seqs
     }
-    for path in evidence_files(survey.root):
-        document = read_file(survey.root, path.relative_to(survey.root).as_posix()).document
+    for document in (file.document for file in survey.sources):
         for kind, line in secrets_of(document, shown | meant):
             message = f"looks like it holds a secret ({kind}); it stays in evidence until its seq is forgotten"
             survey.say(document.path, line, message, "secret", fixable=False)
@@ -718,7 +770,7 @@ def changes_of(survey: Survey) -> list[tuple[File, Document]]:
 def evidence_of(survey: Survey) -> list[str]:
     """The lines that evidence gains by the repairs."""
     high = event_line("flush", survey.at, high=str(survey.following - 1))
-    return [*survey.evidence, high] if survey.evidence else []
+    return [*survey.evidence, high] if survey.evidence or survey.rewritten else []
 
 
 def diff_of(survey: Survey) -> str:
@@ -728,12 +780,20 @@ def diff_of(survey: Survey) -> str:
         for file, document in changes_of(survey)
         for line in diff_lines(file.path, file.document.lines, document.lines)
     ]
+    for path, content in evidence_as_repaired(survey).items():
+        pieces += diff_lines(path, read_file(survey.root, path).document.lines, split_lines(content))
+    return "".join(pieces)
+
+
+def evidence_as_repaired(survey: Survey) -> dict[str, bytes]:
+    """The files of evidence that repairs rewrite or add to, as they will be."""
+    files = {path: render(document) for path, document in survey.rewritten.items()}
     lines = evidence_of(survey)
     if lines:
         append = append_to_evidence(survey.root, survey.at, lines)
-        known = join_lines(read_file(survey.root, append.path).document.lines)
-        pieces += diff_lines(append.path, split_lines(known), split_lines(known + append.content))
-    return "".join(pieces)
+        known = files.get(append.path) or render(read_file(survey.root, append.path).document)
+        files[append.path] = known + append.content
+    return files
 
 
 def put_right(survey: Survey, note: int) -> None:
@@ -743,7 +803,9 @@ def put_right(survey: Survey, note: int) -> None:
         raise NeedsAttention(f"{conflicts[0]}")
     changes = [Change(file.path, file.digest, render(document)) for file, document in changes_of(survey)]
     lines = evidence_of(survey)
-    appends = [append_to_evidence(survey.root, survey.at, lines)] if lines else []
+    appends = [append_to_evidence(survey.root, survey.at, lines)] if lines and not survey.rewritten else []
+    for path, content in evidence_as_repaired(survey).items() if survey.rewritten else ():
+        changes.append(Change(path, read_file(survey.root, path).digest, content))
     transaction.commit(survey.root, changes, appends, None)
     for entry in survey.logged:
         write_log(survey.root, join_lines(entry_lines(entry.signature, entry.text)))
@@ -755,7 +817,7 @@ def recover(root: Path, seqs: Sequence[int]) -> list[int]:
     with hold(root) as note:
         logged = {seq: entry for entry in read_log(root).document.entries for seq in entry.seqs}
         records = read_records(root, seqs)
-        survey = read_survey(root, note, "")
+        survey = read_survey(root, note, datetime.now(UTC))
         there = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
         found: dict[int, Entry] = {}
         for seq in dict.fromkeys(seqs):

@@ -260,6 +260,15 @@ class IndexFinder:
                 fate = "kept"
         return fate
 
+    def unsettled(self) -> Sequence[tuple[Unit, int]]:
+        """Entries of topics that say what they replace, and a seq of that still shown; none that a hand put back."""
+        return [
+            (unit, seq)
+            for unit, seq in self.index.unsettled()
+            if not any(said.get("event") == "restore" for said in self.index.evidence(seq))
+            and self.fate(seq) != "retired"
+        ]
+
     def smallest(self, k: int) -> Sequence[str]:
         """The ids of the smallest topics of ours."""
         rows = [row for row in self.index.catalog() if not row.guest and row.topic != CURRENT]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
 from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
-from infinimem.store.buffer import Appended, Draft, append
+from infinimem.store.buffer import Appended, Draft, append, noted_at
 from infinimem.store.layout import EVIDENCE, create_library, hide_state, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
@@ -221,7 +221,7 @@ class Library:
             "time": time,
             "source": source,
             "supersedes": supersedes,
-            "observed": observed or self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "observed": observed or noted_at(self.clock()),
         }
         if isinstance(entries, str | Mapping):
             entries = [entries]
@@ -261,7 +261,7 @@ class Library:
             raise BadInput(NO_MODEL_TO_EXTRACT)
         if isinstance(entries, Iterable) and not isinstance(entries, str | Mapping | bytes):
             entries = list(entries)
-        observed = observed or self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        observed = observed or noted_at(self.clock())
         written = self.write_all(
             entries, source=source, time=time, observed=observed, supersedes=supersedes, meta=meta, key=key
         )
@@ -311,7 +311,7 @@ class Library:
 
         several = [paths] if isinstance(paths, str | Path) else list(paths)
         require(bool(several), "import takes the path of a file or a folder")
-        observed = self.clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        observed = noted_at(self.clock())
         places = [Path(path).expanduser() for path in several]
         hooks = Hooks(
             load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run, again=again),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.check import Finding, Survey, check_doubled, check_headers, check_near_misses, in_order, writable
-from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.hand import sign_file
 from infinimem.errors import BadInput, StorageFailed
 from infinimem.model import Document, Entry, Problem, Unit
@@ -59,7 +58,7 @@ def survey_of(root: Path, file: File) -> Survey:
     nothing = File(BUFFER, "", parse(BUFFER, b""))
     is_buffer = file.path == BUFFER
     topics = {} if is_buffer else {file.path: file}
-    return Survey(root, "", file if is_buffer else nothing, topics, {}, File(LOG, "", parse(LOG, b"")), 1)
+    return Survey(root, "", "", file if is_buffer else nothing, topics, {}, File(LOG, "", parse(LOG, b"")), 1)
 
 
 def check_evidence_file(root: Path, path: str) -> list[Finding]:
@@ -140,4 +139,4 @@ def sign_saved(root: Path, path: str, now: datetime, *, wait: float = 5.0) -> li
     `ChangedOnDisk` when the file is saved meanwhile.
     """
     with exclusive(root / FLUSH_LOCK, wait=wait, doing="flush"), hold(root) as note:
-        return sign_file(root, path, note, timestamp(now))
+        return sign_file(root, path, note, now)

@@ -411,3 +411,39 @@ def test_a_large_buffer_goes_in_portions_each_whole(library: Library, monkeypatc
     assert library.trace(1).by == 51
     assert_conserved(library.root, set(range(1, 52)))
     assert not library.check()
+
+
+MARKS = "<<<<<<< ours\nMy remark.\n=======\nYour remark.\n>>>>>>> theirs\n"
+
+
+def test_what_could_not_be_replaced_for_conflict_marks_is_replaced_once_they_are_gone(library: Library) -> None:
+    library.write("Maya works at Fjord Labs.")
+    library.flush(plan=into("career", 1))
+    career = library.root / "topics" / "career.md"
+    whole = career.read_text()
+    career.write_text(whole + MARKS)
+    library.write("Maya joined Nordlys.", supersedes=[1])
+    assert "conflict" in library.flush(planner="lexical").skipped[0].why
+    assert library.flush(planner="lexical").retired == (), "the marks are still there"
+    assert topic_of(library, 1) == "career"
+    career.write_text(whole + "My remark.\n")
+    assert [(gone.seq, gone.by) for gone in library.flush(planner="lexical").retired] == [(1, 2)]
+    assert [hit.text for hit in library.search("Maya", 5)] == ["Maya joined Nordlys."]
+    assert library.flush(planner="lexical").reason == "CURRENT is empty"
+    assert not library.check()
+
+
+def test_what_a_hand_put_back_is_not_replaced_again(library: Library) -> None:
+    library.write("Maya works at Fjord Labs.")
+    library.flush(plan=into("career", 1))
+    line = next(line for line in (library.root / "topics/career.md").read_text().splitlines() if "<seq=1," in line)
+    library.write("Maya joined Nordlys.", supersedes=[1])
+    library.flush(planner="lexical")
+    with (library.root / "topics/career.md").open("a") as file:
+        file.write(f"\n{line}\n")
+    library.write("Something else.")
+    assert library.flush(planner="lexical").retired == ()
+    library.check(fix=True)
+    library.write("Something else again.")
+    assert library.flush(planner="lexical").retired == ()
+    assert topic_of(library, 1) == "career"

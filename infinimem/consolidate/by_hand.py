@@ -17,7 +17,7 @@ from infinimem.model import CURRENT, Change, Document, Entry, Signature, Unit, p
 from infinimem.plan.desk import aux_list, new_document, refresh, set_aux, set_header
 from infinimem.plan.rules import bad_id
 from infinimem.store import transaction
-from infinimem.store.buffer import hold, next_seq, note_state, write_log
+from infinimem.store.buffer import hold, next_seq, note_state, noted_at, write_log
 from infinimem.store.evidence import append_to_evidence, event_line, evidence_conflicts, read_records, retire_line
 from infinimem.store.layout import BUFFER
 from infinimem.store.read import File, read_file
@@ -39,7 +39,7 @@ def change_text(root: Path, now: datetime, topic: str, change: Callable[[str], s
         text = "".join(plain_lines(file.document))
         at = timestamp(now)
         following = next_seq(root, note)
-        done = rewritten(file.document, change(text), following, at)
+        done = rewritten(file.document, change(text), following, now)
         if done.document is not file.document:
             save(root, note, at, following, [(file, done)])
 
@@ -56,7 +56,7 @@ def create_text(root: Path, now: datetime, topic: str, text: str) -> None:
         bare = new_document(topic, topic, at)
         empty = replace(bare, lines=bare.lines[: bare.header.span.stop], blocks=(), entries=())
         following = next_seq(root, note)
-        save(root, note, at, following, [(file, rewritten(empty, text, following, at))])
+        save(root, note, at, following, [(file, rewritten(empty, text, following, now))])
 
 
 def remove_topics(root: Path, now: datetime, topics: Sequence[str]) -> None:
@@ -100,9 +100,9 @@ def own_file(root: Path, topic: str) -> File:
     return file
 
 
-def rewritten(document: Document, text: str, following: int, at: str) -> Rewritten:
+def rewritten(document: Document, text: str, following: int, now: datetime) -> Rewritten:
     """A document with another text, its front matter brought up to date."""
-    fields = {"source": BY_AGENT, "observed": at}
+    fields = {"source": BY_AGENT, "observed": noted_at(now)}
     try:
         lines = split_lines(text.encode("utf-8"))
     except UnicodeEncodeError as error:
@@ -113,7 +113,8 @@ def rewritten(document: Document, text: str, following: int, at: str) -> Rewritt
     seqs = tuple(entry.seq for entry in done.added)
     removed = tuple(seq for entry, _ in done.removed for seq in entry.seqs)
     ops = [(op, some) for op, some in (("add", seqs), ("retire", removed)) if some] or [("edit", ())]
-    return replace(done, document=refresh(done.document, extract(done.document), ops, at))
+    summary = extract(done.document)
+    return replace(done, document=refresh(done.document, summary, ops, timestamp(now)))
 
 
 def save(

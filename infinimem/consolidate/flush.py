@@ -24,8 +24,10 @@ from infinimem.consolidate.passes import (
     carry_out,
     expired_units,
     mentioned,
+    overdue,
     place_unmentioned,
     plan_lexically,
+    supersede_overdue,
     to_forget,
 )
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
@@ -97,8 +99,8 @@ def flush(
         with hold(root) as note:
             if not dry_run and not if_due:
                 if not following:
-                    sign_buffer(root, note, at)
-                signed = sign_topics(root, note, at)
+                    sign_buffer(root, note, now)
+                signed = sign_topics(root, note, now)
             if following:
                 file = read_leading(root, BUFFER, 2 * PORTION)
                 document, rest = file.document, file.rest
@@ -111,11 +113,11 @@ def flush(
                 return Report(due=False, reason="not due", left=seqs_of(document.entries))
             with hold(root) as note:
                 if not dry_run:
-                    sign_buffer(root, note, at)
-                    signed = sign_topics(root, note, at)
+                    sign_buffer(root, note, now)
+                    signed = sign_topics(root, note, now)
                 document = read_file(root, BUFFER).document
         index = finder()
-        again = () if dry_run else forget_again(root, index, at)
+        again = () if dry_run else forget_again(root, index, now)
         if again:
             document, rest = read_file(root, BUFFER).document, b""
             index = finder()
@@ -126,12 +128,13 @@ def flush(
         if plan is not None:
             refuse_other_buffer(plan, buffer)
             buffer = part_planned(buffer, plan)
-        over = plan is None and bool(expired_units(index, at, settings))
+        bare = begin(root, Buffer(document, {}), settings, at)
+        over = plan is None and bool(expired_units(index, at, settings) or overdue(bare, index))
         if not buffer.entries and not buffer.again and plan is None and not over:
             left = seqs_of(document.entries)
             empty = "" if left else "CURRENT is empty"
             report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again, signed=signed)
-            return forget_old(root, index, settings, at, report, dry_run=dry_run)
+            return forget_old(root, index, settings, now, report, dry_run=dry_run)
         more = buffer.unseen + len(WRITTEN.findall(rest))
         run = begin(root, buffer, settings, at)
         run.dry, run.apart = dry_run, apart
@@ -146,6 +149,8 @@ def flush(
         else:
             carry_out(run, plan.steps, index)
             place_unmentioned(run, plan.steps)
+        if plan is None:
+            supersede_overdue(run, index)
         if not dry_run:
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)
@@ -154,16 +159,18 @@ def flush(
             thinker.failures, thinker.usage = [], Usage()
         seconds = clock_time.monotonic() - started
         report = replace(report, reason=reason, more=more, forgotten=again, signed=signed, seconds=seconds)
-        return report if plan is not None else forget_old(root, finder(), settings, at, report, dry_run=dry_run)
+        return report if plan is not None else forget_old(root, finder(), settings, now, report, dry_run=dry_run)
 
 
-def forget_old(root: Path, index: Finder, settings: Settings, at: str, report: Report, *, dry_run: bool) -> Report:
+def forget_old(
+    root: Path, index: Finder, settings: Settings, now: datetime, report: Report, *, dry_run: bool
+) -> Report:
     """The report, with what the retention rules want forgotten by now; outside a dry run that is done."""
-    seqs = to_forget(index, at, settings)
+    seqs = to_forget(index, timestamp(now), settings)
     if not seqs:
         return report
     try:
-        done = forget_held(root, Wanted(tuple(seqs)), at, dry_run=dry_run)
+        done = forget_held(root, Wanted(tuple(seqs)), now, dry_run=dry_run)
     except (BadInput, NeedsAttention) as error:  # what was flushed is flushed
         return replace(report, notes=(*report.notes, f"retention: {error}"))
     remains = tuple(f"{one.path}:{one.line}: still holds what was forgotten ({one.what})" for one in done.remains)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from infinimem.consolidate.buffer import refuse_unreadable
+from infinimem.consolidate.due import timestamp
 from infinimem.errors import ChangedOnDisk, StorageFailed
 from infinimem.model import Change, Document, Entry, Signature, Span, topic_of
 from infinimem.store import transaction
-from infinimem.store.buffer import next_seq, note_state, read_if_there, write_log
+from infinimem.store.buffer import next_seq, note_state, noted_at, read_if_there, write_log
 from infinimem.store.evidence import append_to_evidence, event_line, evidence_conflicts
 from infinimem.store.files import write_private
 from infinimem.store.layout import BUFFER, EDIT_LOCK, LOOKED, TOPICS
@@ -25,12 +27,12 @@ MARGIN = 2 * 10**9
 PLAIN_BULLET = re.compile(rb"^[-*+][ \t]+(?!\[.\][ \t]|\\?<)\S", re.MULTILINE)
 
 
-def sign_buffer(root: Path, note: int, at: str) -> list[int]:
+def sign_buffer(root: Path, note: int, now: datetime) -> list[int]:
     """Give the plain bullets typed into CURRENT a signature, and wrapped lines their indent. Under the lock."""
-    return sign_file(root, BUFFER, note, at)
+    return sign_file(root, BUFFER, note, now)
 
 
-def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
+def sign_file(root: Path, path: str, note: int, now: datetime) -> list[int]:
     """Give the plain bullets that a person typed into a file of ours a signature; gives their seqs. Under the lock.
 
     What is signed in CURRENT goes into the log of writes, what is signed in a topic into evidence, all at once.
@@ -49,11 +51,12 @@ def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
     if path != BUFFER:
         refuse_unreadable(root, file.document)
     first = max([next_seq(root, note), *(seq + 1 for entry in file.document.entries for seq in entry.seqs)])
-    signed, seqs = sign(whole, loose, first, at)
+    signed, seqs = sign(whole, loose, first, noted_at(now))
     fresh = [entry for entry in signed.entries if entry.seq in seqs]
     lines = [line for entry in fresh for line in entry_lines(entry.signature, entry.text)]
     appends = []
     if path != BUFFER:
+        at = timestamp(now)
         lines.append(event_line("flush", at, high=str(seqs[-1])))
         appends.append(append_to_evidence(root, at, lines))
     transaction.commit(root, [Change(path, file.digest, render(signed))], appends)
@@ -63,7 +66,7 @@ def sign_file(root: Path, path: str, note: int, at: str) -> list[int]:
     return seqs
 
 
-def sign_topics(root: Path, note: int, at: str) -> tuple[str, ...]:
+def sign_topics(root: Path, note: int, now: datetime) -> tuple[str, ...]:
     """Sign the plain bullets in topics that changed since this was last done; gives those topics. Under the lock.
 
     Only files changed since are opened, only those with such a line are parsed: where nobody typed it costs next to
@@ -78,7 +81,7 @@ def sign_topics(root: Path, note: int, at: str) -> tuple[str, ...]:
         if status.ctime_ns < looked - MARGIN or PLAIN_BULLET.search(read_if_there(root / path)) is None:
             continue
         with suppress(ChangedOnDisk, StorageFailed):
-            if sign_file(root, path, note, at):
+            if sign_file(root, path, note, now):
                 signed.append(topic_of(path))
     newest = max((status.ctime_ns for status in seen.values()), default=0)
     if newest > looked:
@@ -116,14 +119,14 @@ def rejoined(document: Document, words: Mapping[int, str]) -> tuple[Document, li
     return (edit(document, edits) if edits else document), seqs
 
 
-def sign(document: Document, loose: Sequence[Entry], first: int, at: str) -> tuple[Document, list[int]]:
+def sign(document: Document, loose: Sequence[Entry], first: int, noted: str) -> tuple[Document, list[int]]:
     """The document with plain bullets signed from `first` on; only the head of each line changes."""
     edits = []
     seqs = []
     for seq, entry in enumerate(loose, first):
         line = document.lines[entry.span.start]
         body = line[1:].lstrip(" \t")
-        signature = Signature((seq,), (("source", "hand"), ("observed", at)))
+        signature = Signature((seq,), (("source", "hand"), ("observed", noted)))
         head = line[0] + entry_lines(signature, "")[0].removesuffix(" \n")[1:]
         edits.append((Span(entry.span.start, entry.span.start + 1), [f"{head} {body}"]))
         seqs.append(seq)

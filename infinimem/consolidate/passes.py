@@ -89,6 +89,21 @@ def supersede_in_topics(run: Run, index: Finder) -> None:
             run.take(Retire(seq, entry.seq, "superseded"))
 
 
+def overdue(run: Run, index: Finder) -> list[Retire]:
+    """Replacements that no flush could make so far, for conflict marks in the old one's document, and this one can."""
+    steps = [Retire(seq, unit.seqs[-1], "superseded") for unit, seq in index.unsettled()]
+    for step in steps:
+        prepare(run, step, index)
+    return [step for step in steps if not rules.violation(step, run.desk, run.gates)]
+
+
+def supersede_overdue(run: Run, index: Finder) -> None:
+    """What could not be replaced before is replaced now; what still cannot was said then, and `check` names it."""
+    for step in overdue(run, index):
+        if not rules.violation(step, run.desk, run.gates):
+            run.take(step)
+
+
 def expire(run: Run, settings: Settings) -> None:
     """Buffered entries whose `expires` date has passed, or whom no retention rule keeps, go straight to evidence."""
     for entry in list(run.desk.waiting.values()):

@@ -87,6 +87,10 @@ class Finder(Protocol):
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
         ...
 
+    def unsettled(self) -> Sequence[tuple[Unit, int]]:
+        """Entries of topics that say what they replace, and a seq of that still shown; none that a hand put back."""
+        ...
+
     def smallest(self, k: int) -> Sequence[str]:
         """The ids of the smallest topics of ours."""
         ...

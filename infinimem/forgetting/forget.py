@@ -22,6 +22,7 @@ from infinimem.forgetting.survey import (
     chosen,
     copies_of,
     forgotten_seqs,
+    others_of,
     read_survey,
     seqs_in,
     spare_members,
@@ -101,17 +102,18 @@ class Planned:
 def forget(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False) -> Forgotten:
     """Forget entries for good. Raises `BadInput`, `UnknownSeq`, `NeedsAttention`; then nothing was changed."""
     with exclusive(root / FLUSH_LOCK, doing="flush"):
-        return forget_held(root, wanted, timestamp(now), dry_run=dry_run)
+        return forget_held(root, wanted, now, dry_run=dry_run)
 
 
-def forget_held(root: Path, wanted: Wanted, at: str, *, dry_run: bool = False, again: bool = False) -> Forgotten:
+def forget_held(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False, again: bool = False) -> Forgotten:
     """The same, for a caller that holds the flush lock. With `again`, only what came back with its old numbers."""
+    at = timestamp(now)
     done: Planned | None = None
     notes: list[str] = []
     for attempt in range(ATTEMPTS):
         with hold(root) as note:
             if not dry_run:
-                sign_buffer(root, note, at)
+                sign_buffer(root, note, now)
             planned = plan(root, note, wanted, at, again=again)
             if dry_run or not planned.seqs:
                 return report_of(planned, at, dry_run=dry_run)
@@ -133,10 +135,10 @@ def forget_held(root: Path, wanted: Wanted, at: str, *, dry_run: bool = False, a
     return replace(report, copies=copies, remains=remains, searched=searched, notes=tuple(notes), history=history)
 
 
-def forget_again(root: Path, index: Finder, at: str) -> tuple[int, ...]:
+def forget_again(root: Path, index: Finder, now: datetime) -> tuple[int, ...]:
     """Forget what a git merge has brought back of what was forgotten; gives the seqs. Needs the flush lock."""
     seqs = [seq for seq in forgotten_seqs(root) if index.standing(seq) or index.words(seq)]
-    return forget_held(root, Wanted(tuple(seqs)), at, again=True).seqs if seqs else ()
+    return forget_held(root, Wanted(tuple(seqs)), now, again=True).seqs if seqs else ()
 
 
 def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool) -> Planned:
@@ -149,9 +151,10 @@ def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool) -> Plan
         seqs = tuple(sorted({*seqs, *(copy.seq for copy in copies)}))
         copies = copies_of(survey, seqs)
     named = frozenset(seqs)
+    others = others_of((entry for _, entry in survey.entries()), survey.forgotten) if again else frozenset[int]()
 
     def meant(entry: Entry) -> Sequence[int]:
-        return [seq for seq in (came_back(entry, survey.forgotten) if again else entry.seqs) if seq in named]
+        return [seq for seq in (came_back(entry, survey.forgotten, others) if again else entry.seqs) if seq in named]
 
     spare = spare_members(survey, seqs) if not again else known_members(survey, seqs)
     everything = list(survey.entries())

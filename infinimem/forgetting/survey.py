@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,17 +99,33 @@ def forgotten_seqs(root: Path) -> tuple[int, ...]:
     return tuple(sorted({seq for seqs in found for seq in seqs}))
 
 
-def came_back(entry: Entry, forgotten: Mapping[int, Event]) -> list[int]:
+def came_back(entry: Entry, forgotten: Mapping[int, Event], others: Collection[int] = ()) -> list[int]:
     """The seqs of an entry that were forgotten; none where it is another one that has got the same number.
 
-    Two branches can give one seq twice. When an entry was written down tells them apart without its words.
+    Two clones can give one seq twice. When an entry was written down, to the microsecond, tells them apart without
+    its words. A revision or a joined line does not say it, so there `others` decide, see `others_of`.
     """
+    unsaid = len(entry.seqs) > 1 or bool(entry.signature.get("rev"))
     return [
         seq
         for seq in entry.seqs
-        if seq in forgotten
-        and (not entry.observed or forgotten[seq].get("observed") in ("", entry.observed) or len(entry.seqs) > 1)
+        if seq in forgotten and (seq not in others if unsaid else is_the_same(entry, forgotten[seq]))
     ]
+
+
+def is_the_same(entry: Entry, event: Event) -> bool:
+    """Whether an entry is the one that an event says was forgotten."""
+    return entry.observed == event.get("observed")
+
+
+def others_of(entries: Iterable[Entry], forgotten: Mapping[int, Event]) -> frozenset[int]:
+    """The forgotten seqs under which another entry stands by itself now, and the forgotten one does not."""
+    same: set[int] = set()
+    other: set[int] = set()
+    for entry in entries:
+        if len(entry.seqs) == 1 and entry.seq in forgotten and not entry.signature.get("rev"):
+            (same if is_the_same(entry, forgotten[entry.seq]) else other).add(entry.seq)
+    return frozenset(other - same)
 
 
 def chosen(survey: Survey, wanted: Wanted) -> tuple[int, ...]:

@@ -426,6 +426,25 @@ class Index:
             lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("supersedes", path)]
         )
 
+    def unsettled(self) -> list[tuple[Unit, int]]:
+        """Entries of topics that say what they replace, each with a seq of that which a topic still shows."""
+        from infinimem.search.shelf import VISIBLE
+
+        def found() -> list[tuple[Unit, int]]:
+            said = [record.unit for shelf in self._shelves for record in shelf.with_field("supersedes")]
+            pairs = [
+                (unit, seq)
+                for unit in said
+                if unit.topic != CURRENT and unit.seqs
+                for seq in parse_seqs(unit.get("supersedes"))
+                if seq not in unit.seqs
+            ]
+            old = self._at_seqs({seq for _, seq in pairs}, VISIBLE)
+            shown = {seq for unit in old if unit.topic != CURRENT for seq in unit.seqs}
+            return [(unit, seq) for unit, seq in pairs if seq in shown]
+
+        return self._mended(found)
+
     def catalog(self, *, redirects: bool = False) -> list[CatalogRow]:
         """Every document by path, CURRENT among them; evidence is none.
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from infinimem.errors import NeedsAttention, StorageFailed
@@ -184,6 +185,12 @@ def append_known(root: Path, note: int, entries: Sequence[Entry]) -> None:
         leave_note(root, note, os.fstat(descriptor), following, ending)
     finally:
         os.close(descriptor)
+
+
+def noted_at(now: datetime) -> str:
+    """When an entry is written down: UTC to the microsecond, so that with its seq it is like no other clone's."""
+    form = "%Y-%m-%dT%H:%M:%S.%fZ" if now.microsecond else "%Y-%m-%dT%H:%M:%SZ"
+    return now.astimezone(UTC).strftime(form)
 
 
 def render_draft(signature: Signature, text: str, seqs: tuple[int, ...], ending: str) -> str:

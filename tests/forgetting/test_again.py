@@ -23,6 +23,11 @@ def git(root: Path, *words: str, fails: bool = False) -> None:
     assert fails or done.returncode == 0, done.stderr
 
 
+def commit(root: Path, why: str) -> None:
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", why)
+
+
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
     """A library in git, flushed; `there` is a clone of it that has gone on by itself."""
@@ -122,3 +127,58 @@ def test_a_dry_flush_leaves_what_came_back(library: Library) -> None:
     before = holding(library, "zorblatt")
     library.flush(dry_run=True)
     assert set(before) <= set(holding(library, "zorblatt"))
+
+
+def test_another_entry_of_that_number_written_in_the_same_second_stays(library: Library, tmp_path: Path) -> None:
+    """Two machines wake at nine o'clock and write; both give 4, one forgets his, and the merge brings the other's."""
+    nine = datetime(2026, 6, 1, 9, 0, 0, 120_001, tzinfo=UTC)
+    theirs = tmp_path / "theirs"
+    git(tmp_path, "clone", "-q", str(library.root), str(theirs))
+    here = Library.open(library.root, clock=lambda: nine)
+    there = Library.open(theirs, clock=lambda: nine.replace(microsecond=120_457))
+    assert here.write("Quetzal has the key.") == there.write("Hilde turns ninety.") == [4]
+    here.forget([4])
+    commit(here.root, "forgot")
+    commit(there.root, "wrote")
+    git(here.root, "pull", "-q", "--no-rebase", str(theirs))
+    assert here.flush(planner="lexical").forgotten == ()
+    here.check(fix=True)
+    here.flush(planner="lexical")
+    assert [hit.seqs for hit in here.search("Hilde", 1)] == [(5,)]
+    assert holding(here, "quetzal") == []
+    assert not here.check()
+
+
+def test_two_clones_that_sign_a_typed_line_in_one_second(library: Library, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    git(tmp_path, "clone", "-q", str(library.root), str(theirs))
+    for root, text, micro in ((library.root, "Quetzal has it.", 7), (theirs, "Hilde turns ninety.", 8)):
+        with (root / "CURRENT.md").open("a") as file:
+            file.write(f"- {text}\n")
+        Library.open(root, clock=lambda at=micro: JUNE.replace(microsecond=at)).check(fix=True)  # type: ignore[misc]
+        commit(root, "typed")
+    here = Library.open(library.root, clock=lambda: JUNE)
+    here.forget(pattern="Quetzal has it")
+    commit(here.root, "forgot")
+    git(here.root, "pull", "-q", "--no-rebase", str(theirs), fails=True)
+    here.check(fix=True)
+    here.flush(planner="lexical")
+    assert holding(here, "quetzal has it") == []
+    assert [hit.text for hit in here.search("Hilde", 1)] == ["Hilde turns ninety."]
+
+
+def test_its_revisions_come_back_and_are_told_from_those_of_another_entry(library: Library) -> None:
+    """Evidence of the forgotten one comes back without its first words; a second entry has the number and revisions."""
+    evidence = library.root / "evidence" / "2026-05.md"
+    library.forget([1])
+    bare = evidence.read_text()
+    evidence.write_text(bare + "- <seq=1, rev=2, at=2026-05-03T09:00:00Z> Zorblatt has two keys.\n")
+    assert library.flush().forgotten == (1,)
+    assert holding(library, "zorblatt") == []
+    other = (
+        "- <seq=1, observed=2026-04-07T10:00:00Z> Hilde turns ninety.\n"
+        "- <seq=1, rev=2, at=2026-05-03T09:00:00Z> Hilde turns ninety-one.\n"
+    )
+    evidence.write_text(bare + other)
+    assert library.flush().forgotten == ()
+    assert other in evidence.read_text()

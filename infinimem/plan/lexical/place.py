@@ -402,7 +402,7 @@ def _one_sitting(one: Entry, other: Entry) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _moment(observed: str) -> float | None:
-    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", observed):
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", observed):
         return None
     try:
         return datetime.fromisoformat(observed).timestamp()
