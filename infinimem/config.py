@@ -48,6 +48,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gate.join", 0.9, "share", "least confidence to join entries into one line"),
     Setting("gate.split", 0.9, "share", "least confidence to split a document"),  # All-Mem
     Setting("gate.merge", 0.9, "share", "least confidence to merge documents"),  # All-Mem
+    Setting("gate.link", 0.9, "share", "least confidence to link entries or topics"),
     Setting(
         "on_failure",
         "lexical",

@@ -7,7 +7,7 @@ it, or with `on_failure: keep` stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from infinimem.access.sight import Sight
 from infinimem.config import Settings
@@ -17,6 +17,7 @@ from infinimem.consolidate.passes import (
     changeable,
     expire,
     expire_in_topics,
+    link_what_is_named,
     place_notes,
     route_block,
     split_large,
@@ -31,14 +32,15 @@ from infinimem.consolidate.replies import (
     Block,
     Draft,
     Joined,
+    Judged,
     Move,
     Pair,
     Reading,
     Route,
     label,
     merge_schema,
-    read_changes,
     read_draft,
+    read_judged,
     read_merges,
     read_moves,
     read_routes,
@@ -46,16 +48,18 @@ from infinimem.consolidate.replies import (
     route_schema,
     summary_schema,
 )
-from infinimem.consolidate.run import Finder, Run, prepare, seqs_of
+from infinimem.consolidate.run import Finder, Run, prepare, seqs_of, with_seqs
 from infinimem.consolidate.thinking import Thinker, data, entry_line, portions
 from infinimem.llm.prompts import load_prompt
 from infinimem.model import (
     CURRENT,
     Create,
+    Divide,
     Document,
     Entry,
     Extend,
     Join,
+    Link,
     Merge,
     Outcome,
     Part,
@@ -108,6 +112,8 @@ class Planning:
     taken: set[str]
     progress: Progress
     sight: Sight
+    divisions: list[Divide] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
 
     @property
     def keeps(self) -> bool:
@@ -140,6 +146,7 @@ def plan_by_model(plan: Planning, *, rewrite: bool, splitting: bool, merging: bo
     progress("update", 0, 1)
     supersede_in_topics(run, index)
     update(plan)
+    divide(plan)
     expire_in_topics(run, index, settings)
     if splitting:
         progress("split", 0, 1)
@@ -149,6 +156,8 @@ def plan_by_model(plan: Planning, *, rewrite: bool, splitting: bool, merging: bo
         merge(plan)
     progress("summary", 0, 1)
     summarise(plan)
+    take_links(plan)
+    link_what_is_named(run, index)
 
 
 # rewrite
@@ -172,7 +181,7 @@ def likely_draft(entries: Sequence[Entry]) -> dict[str, object]:
     talks, notes = lexical.part(list(entries))
     blocks = [*talks, *(notes[at : at + LIKELY_BLOCK] for at in range(0, len(notes), LIKELY_BLOCK))]
     rows = [{"topic": "some subject", "heading": "a side of it", "seqs": [e.seq for e in block]} for block in blocks]
-    return {"blocks": rows, "duplicates": [], "corrections": [], "joins": []}
+    return {"blocks": rows, "duplicates": [], "corrections": [], "joins": [], "divisions": []}
 
 
 def without_model(plan: Planning, entries: Sequence[Entry]) -> None:
@@ -201,6 +210,7 @@ def carry_out_draft(plan: Planning, draft: Draft, *, rewrite: bool) -> list[Bloc
             take_pair(plan, pair)
         for join in draft.joins:
             take_join(run, join, draft.blocks)
+        plan.divisions += draft.divisions
     blocks = []
     for block in draft.blocks:
         seqs = tuple(seq for seq in block.seqs if seq in run.desk.waiting)
@@ -383,9 +393,37 @@ def update(plan: Planning) -> None:
     changes: list[Pair] = []
     for number, batch in enumerate(batches):
         plan.progress("update", number, len(batches))
-        changes += judge(plan, batch, lines)
+        judged = judge(plan, batch, lines)
+        changes += judged.changes
+        plan.links += judged.links
     for pair in sorted(changes, key=lambda pair: (pair.new, pair.old)):  # in the order in which it was said
         take_pair(plan, pair)
+
+
+def likely_changes(count: int) -> dict[str, object]:
+    """A reply such as a model may give: for an estimate."""
+    return {"changes": [{"new": 1, "old": 1, "relation": "replaces", "conf": 0.95}] * (count // 8), "links": []}
+
+
+def take_links(plan: Planning) -> None:
+    """Link what the model says belongs together, as far as both still stand; the surest first."""
+    gone = {step.seq for step in plan.run.desk.retired}
+    for step in sorted(plan.links, key=lambda step: (-step.conf, int(step.source), int(step.to))):
+        if gone.isdisjoint((int(step.source), int(step.to))):
+            prepare(plan.run, step, plan.index)
+            plan.run.take(step)
+
+
+def divide(plan: Planning) -> None:
+    """Divide entries that hold several facts, as far as they stand on a page and nothing replaced them."""
+    gone = {step.seq for step in plan.run.desk.retired}
+    for step in plan.divisions:
+        if step.seq in gone or plan.run.desk.holding(step.seq) is None:
+            continue
+        if rules.violation(step, plan.run.desk, plan.run.gates):
+            plan.run.take(step)
+        else:
+            plan.run.take(with_seqs(plan.run, step))
 
 
 def pair_cost(pairs: Pairs, lines: dict[int, str], seen: set[int]) -> int:
@@ -424,7 +462,7 @@ def as_entry(unit: Unit) -> Entry:
     return Entry(unit.topic, Signature(unit.seqs, unit.fields), unit.text)
 
 
-def judge(plan: Planning, batch: Sequence[Pairs], lines: dict[int, str]) -> list[Pair]:
+def judge(plan: Planning, batch: Sequence[Pairs], lines: dict[int, str]) -> Judged:
     """What the model says of one batch of pairs."""
     pages: dict[str, set[int]] = {}
     for pairs in batch:
@@ -433,15 +471,15 @@ def judge(plan: Planning, batch: Sequence[Pairs], lines: dict[int, str]) -> list
     shown = [row for where, seqs in pages.items() for row in (f"on {where}:", *(lines[seq] for seq in sorted(seqs)))]
     rows = [f"{pairs[0][0].seq}: {', '.join(str(entry.seq) for entry, _ in pairs[1:])}" for pairs in batch]
     asked = {(pairs[0][0].seq, entry.seq) for pairs in batch for entry, _ in pairs[1:]}
-    changes = plan.thinker.ask(
+    judged = plan.thinker.ask(
         "update",
         {"entries": data(shown), "pairs": "\n".join(rows)},
         UPDATE,
-        lambda value: read_changes(value, asked),
+        lambda value: read_judged(value, asked),
         reply_tokens=300 + 25 * len(batch),
-        likely=lambda: {"changes": [{"new": 1, "old": 1, "relation": "replaces", "conf": 0.95}] * (len(batch) // 8)},
+        likely=lambda: likely_changes(len(batch)),
     )
-    return changes or []
+    return judged or Judged()
 
 
 # split
