@@ -48,6 +48,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gate.join", 0.9, "share", "least confidence to join entries into one line"),
     Setting("gate.split", 0.9, "share", "least confidence to split a document"),  # All-Mem
     Setting("gate.merge", 0.9, "share", "least confidence to merge documents"),  # All-Mem
+    Setting("gate.link", 0.9, "share", "least confidence to link entries or topics"),
     Setting(
         "on_failure",
         "lexical",
@@ -103,7 +104,7 @@ STRUCTURED = ("retention", "access")
 """Kinds of settings that are lists or mappings; their value is kept as one line of JSON."""
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 AUDIENCES = ("mcp", "export", "model")
-"""Who reads a library besides its owner: agents over MCP, who gets an export, the model that `ask` asks."""
+"""Who reads a library besides its owner: agents over MCP, who gets an export, the model that is asked."""
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LANGUAGES = (

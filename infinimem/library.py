@@ -103,9 +103,9 @@ class Library:
         """The library in a folder. With `create` it is made if missing, without it `open` raises `NoLibrary`.
 
         `clock` gives the current time as an aware datetime; `model` answers instead of the configured one.
-        `audience` is who reads, `mcp` or `export`: what the setting `access` keeps from it is shown by no method.
-        Without one everything is shown. With `keep_index` false no index is made on disk of a small library that has
-        none: for one visit among thousands.
+        `audience` is who reads, `mcp`, `export` or `model`: what the setting `access` keeps from it is shown by no
+        method. Without one everything is shown. With `keep_index` false no index is made on disk of a small library
+        that has none: for one visit among thousands.
         """
         if audience:
             from infinimem.config import AUDIENCES
@@ -252,7 +252,7 @@ class Library:
         to where it comes from, if its quote stands there and it says nothing more. Raises `BadInput` (nothing is
         written), also where no model is configured; a model that fails is no error: `.failures` says why.
         """
-        from infinimem.consolidate.extract import Extracted, entry_values, extract, recalled, turns_of
+        from infinimem.consolidate.extract import Extracted, entry_values, extract, recalled, told, turns_of
         from infinimem.consolidate.thinking import Thinker
         from infinimem.store.buffer import find_key
 
@@ -275,7 +275,8 @@ class Library:
             return Extracted(written, tuple(earlier), recalled(index, seen))
         shared = {"source": source, "time": time, "observed": observed}
         several = [entries] if isinstance(entries, str | Mapping) else entries
-        turns = turns_of(written.seqs, [draft_of(entry, shared, meta or {}, "", "") for entry in several])
+        drafts = [draft_of(entry, shared, meta or {}, "", "") for entry in several]
+        turns = turns_of(*told(written.seqs, drafts, self.settings.access("model")))
         thinker = Thinker(model, self.settings.count("model.context"))
         found = extract(written, turns, thinker, self.settings.text("language"), progress)
         values = [entry_values(fact, turns) for fact in found.facts]
@@ -334,7 +335,8 @@ class Library:
             raise BadInput(NO_MODEL_TO_EXTRACT)
         thinker = Thinker(model, self.settings.count("model.context"))
         language = self.settings.text("language")
-        return Extracting(self.root, thinker, language, lambda facts: self.write(facts, observed=observed))
+        access = self.settings.access("model")
+        return Extracting(self.root, thinker, language, lambda facts: self.write(facts, observed=observed), access)
 
     # consolidate
 
@@ -805,7 +807,8 @@ class Library:
         from infinimem.readers.links import Walk
         from infinimem.readers.run import answer
 
-        memory = open_memory(self.place(), self.index_at(filter), filter, self.settings.text("language"))
+        place, index = self._seen_by_model(filter)
+        memory = open_memory(place, index, filter, self.settings.text("language"))
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
         found = answer(
@@ -820,7 +823,24 @@ class Library:
             hear=hear,
             watch=watch,
         )
+        if place != self.place():
+            from infinimem.access.sight import under_real_names
+            from infinimem.access.view import names_in
+
+            found = under_real_names(found, names_in(place))
         return self._noted(question, filter, found)
+
+    def _seen_by_model(self, filter: Filter) -> tuple[Path, Index]:
+        """The folder in which a model reads for this library's audience, and the index that it asks there."""
+        access = self.settings.access("model")
+        place = self.place()
+        if not access or self.audience == "model":
+            return place, self.index_at(filter)
+        from infinimem.access.sight import MODEL
+        from infinimem.access.view import view
+
+        seen = view(place, MODEL, access)
+        return seen, self._past(filter, seen) or self._fresh("model", seen)
 
     def _noted(self, question: str, filter: Filter, answer: Answer) -> Answer:
         """The answer, once the log of recalls says what it showed; what is asked of the past teaches nothing."""
@@ -1063,14 +1083,14 @@ class Library:
         """The index that a filter asks: of now, or of what there was at its dates."""
         return self._past(filter) or self.index()
 
-    def _past(self, filter: Filter) -> PastIndex | None:
+    def _past(self, filter: Filter, place: Path | None = None) -> PastIndex | None:
         """What there was at the dates of a filter, replayed again where a file has changed; None where it has none."""
         if not (filter.as_of or filter.known_at):
             return None
         from infinimem.evolve.lives import past_index
         from infinimem.store.read import list_files
 
-        place = self.place()
+        place = self.place() if place is None else place
         key = (place, filter.as_of, filter.known_at, list_files(place))
         if self._replayed is None or self._replayed[0] != key:
             self._replayed = key, past_index(place, self.settings.text("language"), filter)

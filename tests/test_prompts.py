@@ -22,7 +22,7 @@ def test_the_plan_prompt_names_the_steps_that_exist() -> None:
     assert example is not None
     plan = parse_plan(fill(example[1], {"seqs": "41-45"}), "prompts/plan.md")
     named = {type(step).__name__.lower() for step in plan.steps}
-    rest = {"join", "summarise", "divide"}
+    rest = {"join", "summarise"}
     assert named == set(STEPS) - rest, "what only a model with a checker should write is not offered"
 
 

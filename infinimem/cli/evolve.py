@@ -10,7 +10,7 @@ import typer
 from infinimem.cli.filters import DryRun, topic_ids
 from infinimem.cli.progress import shown_library
 from infinimem.cli.request import command_app, examples, open_library, seqs_of, wants_json
-from infinimem.cli.show import count, date_notes, date_values, on_one_line, paint, paragraph, shown, table
+from infinimem.cli.show import count, date_notes, date_values, noted, on_one_line, paint, paragraph, shown, table
 from infinimem.cli.talk import emit, is_terminal, out, say
 from infinimem.errors import BadInput
 
@@ -155,13 +155,32 @@ def topics_of(step: Step) -> tuple[str, ...]:
 
 def tell_edit(one: Edit) -> None:
     """An edit for a person: a small diff and what was said of it."""
-    by = f" by {', '.join(map(str, one.by))}" if one.by else ""
     marks = [one.at[:10], "undone since" if one.undone else "", one.verdict and f"{one.verdict} ({one.judged[:10]})"]
     about = " · ".join(mark for mark in marks if mark)
-    kind = one.kind.replace("duplicate", "duplicate of").replace("-", " ")
-    who = by.replace(" by ", " ") if one.kind == "duplicate" else by
-    out(f"{paint(shown(one.name), 'bold cyan')}  {kind}{who}  {paint(about, 'dim')}".rstrip())
-    tell_diff(one.before, one.after)
+    out(f"{paint(shown(one.name), 'bold cyan')}  {shown(edit_words(one))}  {paint(about, 'dim')}".rstrip())
+    if not one.topics:  # of topics the words say it all: no entry of theirs was changed
+        tell_diff(one.before, one.after)
+
+
+def edit_words(one: Edit) -> str:
+    """What an edit did, in a sentence without a subject."""
+    from infinimem.text.signature import render_seqs
+
+    seqs, by = render_seqs(one.seqs), render_seqs(one.by)
+    match one.kind:
+        case "superseded":
+            return f"{seqs} was replaced by {by}, which is newer"
+        case "duplicate":
+            return f"{seqs} was retired: {by} says the same"
+        case "split":
+            return f"{seqs} was divided into {by}"
+        case "joined":
+            return f"{seqs} became one line"
+        case "topic-merge":
+            gone = ", ".join(topic for topic in one.before if topic not in one.after)
+            return f"the topic {gone} was merged into {', '.join(one.after)}; its entries moved there unchanged"
+        case _:
+            return f"the topic {', '.join(one.before)} was split into {', '.join(one.after)}; no entry was changed"
 
 
 def tell_diff(before: Sequence[str], after: Sequence[str]) -> None:
@@ -186,7 +205,8 @@ def timeline(
 ) -> int:
     """From when to when each statement held, in order of time, with what replaced it, who said it, where it stands.
 
-    A statement holds from its `time` (else from when it was noted) until what took its place began.
+    A statement holds from its `time` (else from when it was noted, and then it says so) until what took its place
+    began.
     """
     rows = shown_library(ctx).timeline(" ".join(about), k)
     if wants_json(ctx):
@@ -237,7 +257,7 @@ def held_words(held: Held) -> tuple[str, ...]:
     link = {"duplicate": "duplicate of", "split": "split into"}.get(held.why, f"{held.why} by")
     then = f"{link} {by}" if by else held.why
     return (
-        held.since[:16],
+        held.since[:16] if unit.time else noted(held.since),
         held.until[:16],
         render_seqs(unit.seqs),
         on_one_line(unit.text) + date_notes(unit.text, unit.time or unit.observed),

@@ -20,6 +20,7 @@ from infinimem.cli.show import (
     date_values,
     duration,
     linked,
+    noted,
     on_one_line,
     paint,
     paragraph,
@@ -188,9 +189,9 @@ def print_evidence(root: Path, pieces: tuple[Evidence, ...], *, scores: bool = F
 
 def evidence_head(root: Path, piece: Evidence) -> str:
     """`[topic:line] date · source · heading`."""
-    noted = f"noted {piece.observed[:10]}" if piece.observed else ""
     left = f"{piece.retired} by {piece.by}" if piece.by else piece.retired
-    about = [piece.time or noted, on_one_line(piece.source), " > ".join(dict.fromkeys(piece.headings)), left]
+    headings = " > ".join(dict.fromkeys(piece.headings))
+    about = [piece.time or noted(piece.observed), on_one_line(piece.source), headings, left]
     words = " · ".join(shown(word) for word in about if word)
     place = shown(f"[{piece.place}]")
     if is_terminal():
@@ -327,7 +328,7 @@ def print_hits(root: Path, hits: list[Hit]) -> None:
     """The place and two lines of text on a terminal, one line with tabs for a program."""
     for hit in hits:
         place = f"{hit.topic}:{hit.line}"
-        about = [hit.time[:10] or hit.unit.observed[:10], on_one_line(hit.source)]
+        about = [hit.time[:10] or noted(hit.unit.observed), on_one_line(hit.source)]
         notes = date_notes(hit.text, hit.time or hit.unit.observed)
         text = on_one_line(hit.text) + notes + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():

@@ -188,6 +188,11 @@ def duration(seconds: float) -> str:
     return readable_age(seconds)
 
 
+def noted(observed: str) -> str:
+    """When something was written down, where nobody said when it happened; "" for unknown."""
+    return f"noted {observed[:10]}" if observed else ""
+
+
 def date_notes(text: str, at: str) -> str:
     """` (yesterday = 2026-05-06)`: what a text's words for time mean, seen from when it was said; "" for none."""
     pairs = date_pairs(text, at)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from infinimem.config import Access
 from infinimem.consolidate.replies import SEQ, Reading, items_named, listing
 from infinimem.consolidate.thinking import Thinker, data
 from infinimem.llm.reply import items_of, seqs_in, text_of
@@ -472,6 +473,12 @@ def first_person(text: str) -> frozenset[str]:
 
 
 # Storing
+
+
+def told(seqs: Sequence[int], drafts: Sequence[Draft], access: Access) -> tuple[tuple[int, ...], tuple[Draft, ...]]:
+    """The drafts that a model may be told, with their seqs."""
+    pairs = [(seq, one) for seq, one in zip(seqs, drafts, strict=True) if access.permits(dict(one[0].fields))]
+    return tuple(seq for seq, _ in pairs), tuple(one for _, one in pairs)
 
 
 def turns_of(seqs: Sequence[int], drafts: Sequence[Draft]) -> list[Turn]:

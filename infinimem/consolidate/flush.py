@@ -139,11 +139,12 @@ def flush(
         run = begin(root, buffer, settings, at)
         run.dry, run.apart = dry_run, apart
         if plan is None and thinker is not None:
-            from infinimem.consolidate.model_passes import plan_by_model
+            from infinimem.access.sight import MODEL, sight
+            from infinimem.consolidate.model_passes import Planning, plan_by_model
 
-            plan_by_model(
-                run, index, settings, thinker, rewrite=rewrite, splitting=splitting, merging=merging, progress=progress
-            )
+            seen = sight(root, settings.access(MODEL))
+            planning = Planning(run, index, settings, thinker, set(index.topics()), progress, seen)
+            plan_by_model(planning, rewrite=rewrite, splitting=splitting, merging=merging)
         elif plan is None:
             plan_lexically(run, index, settings, rewrite, splitting, merging, progress)
         else:

@@ -7,8 +7,9 @@ it, or with `on_failure: keep` stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from infinimem.access.sight import Sight
 from infinimem.config import Settings
 from infinimem.consolidate.older import Likeness, older_ones
 from infinimem.consolidate.passes import (
@@ -16,6 +17,7 @@ from infinimem.consolidate.passes import (
     changeable,
     expire,
     expire_in_topics,
+    link_what_is_named,
     place_notes,
     route_block,
     split_large,
@@ -30,14 +32,15 @@ from infinimem.consolidate.replies import (
     Block,
     Draft,
     Joined,
+    Judged,
     Move,
     Pair,
     Reading,
     Route,
     label,
     merge_schema,
-    read_changes,
     read_draft,
+    read_judged,
     read_merges,
     read_moves,
     read_routes,
@@ -45,15 +48,18 @@ from infinimem.consolidate.replies import (
     route_schema,
     summary_schema,
 )
-from infinimem.consolidate.run import Finder, Run, prepare, seqs_of
+from infinimem.consolidate.run import Finder, Run, prepare, seqs_of, with_seqs
 from infinimem.consolidate.thinking import Thinker, data, entry_line, portions
 from infinimem.llm.prompts import load_prompt
 from infinimem.model import (
+    CURRENT,
     Create,
+    Divide,
     Document,
     Entry,
     Extend,
     Join,
+    Link,
     Merge,
     Outcome,
     Part,
@@ -105,6 +111,9 @@ class Planning:
     thinker: Thinker
     taken: set[str]
     progress: Progress
+    sight: Sight
+    divisions: list[Divide] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
 
     @property
     def keeps(self) -> bool:
@@ -112,22 +121,13 @@ class Planning:
         return self.settings.text("on_failure") == "keep"
 
 
-def plan_by_model(
-    run: Run,
-    index: Finder,
-    settings: Settings,
-    thinker: Thinker,
-    *,
-    rewrite: bool,
-    splitting: bool,
-    merging: bool,
-    progress: Progress,
-) -> None:
-    """All passes with a model, each on the result of the one before."""
-    plan = Planning(run, index, settings, thinker, set(index.topics()), progress)
+def plan_by_model(plan: Planning, *, rewrite: bool, splitting: bool, merging: bool) -> None:
+    """All passes with a model, each on the result of the one before; what it may not see is planned without it."""
+    run, index, settings, thinker, progress = plan.run, plan.index, plan.settings, plan.thinker, plan.progress
     supersede_in_buffer(run)
     expire(run, settings)
-    waiting = list(run.desk.waiting.values())
+    waiting = [entry for entry in run.desk.waiting.values() if plan.sight.shows(entry)]
+    unseen = [entry for entry in run.desk.waiting.values() if not plan.sight.shows(entry)]
     lines = [entry_line(entry) for entry in waiting]
     per_line = 12  # tokens of the reply: a seq, and its share of block and heading
     parts = portions(lines, thinker.room("rewrite", 400), per_line)
@@ -142,9 +142,11 @@ def plan_by_model(
         for first in range(0, len(blocks), BLOCKS_ASKED):
             progress("route", number, len(parts))
             route_blocks(plan, blocks[first : first + BLOCKS_ASKED])
+    place_lexically(plan, unseen)
     progress("update", 0, 1)
     supersede_in_topics(run, index)
     update(plan)
+    divide(plan)
     expire_in_topics(run, index, settings)
     if splitting:
         progress("split", 0, 1)
@@ -154,6 +156,8 @@ def plan_by_model(
         merge(plan)
     progress("summary", 0, 1)
     summarise(plan)
+    take_links(plan)
+    link_what_is_named(run, index)
 
 
 # rewrite
@@ -177,13 +181,17 @@ def likely_draft(entries: Sequence[Entry]) -> dict[str, object]:
     talks, notes = lexical.part(list(entries))
     blocks = [*talks, *(notes[at : at + LIKELY_BLOCK] for at in range(0, len(notes), LIKELY_BLOCK))]
     rows = [{"topic": "some subject", "heading": "a side of it", "seqs": [e.seq for e in block]} for block in blocks]
-    return {"blocks": rows, "duplicates": [], "corrections": [], "joins": []}
+    return {"blocks": rows, "duplicates": [], "corrections": [], "joins": [], "divisions": []}
 
 
 def without_model(plan: Planning, entries: Sequence[Entry]) -> None:
     """What the model could not sort: the lexical planner does, or it stays in CURRENT."""
-    if plan.keeps:
-        return
+    if not plan.keeps:
+        place_lexically(plan, entries)
+
+
+def place_lexically(plan: Planning, entries: Sequence[Entry]) -> None:
+    """Have the lexical planner place entries, as far as they still wait."""
     waiting = [entry for entry in entries if plan.run.desk.waiting.get(entry.seq) is entry]
     talks, notes = lexical.part(waiting)
     for block in talks:
@@ -202,6 +210,7 @@ def carry_out_draft(plan: Planning, draft: Draft, *, rewrite: bool) -> list[Bloc
             take_pair(plan, pair)
         for join in draft.joins:
             take_join(run, join, draft.blocks)
+        plan.divisions += draft.divisions
     blocks = []
     for block in draft.blocks:
         seqs = tuple(seq for seq in block.seqs if seq in run.desk.waiting)
@@ -250,8 +259,9 @@ def route_blocks(plan: Planning, blocks: Sequence[Block]) -> None:
     run = plan.run
     contents = [[run.desk.waiting[seq] for seq in block.seqs] for block in blocks]
     nears = [near_topics(plan, held) for held in contents]
-    topics = routable(plan, nears)
-    rows = [topic_row(run.desk.documents[topic]) for topic in topics]
+    pages = routable(plan, nears)
+    topics = list(pages)
+    rows = [topic_row(page) for page in pages.values()]
     digests = [
         digest(number, block, held, [topic for topic in near if topic in topics])
         for number, (block, held, near) in enumerate(zip(blocks, contents, nears, strict=True), 1)
@@ -289,8 +299,8 @@ def near_topics(plan: Planning, held: Sequence[Entry]) -> dict[str, float]:
     return {topic: score / top for topic, score, _ in found}
 
 
-def routable(plan: Planning, nears: Sequence[dict[str, float]]) -> list[str]:
-    """The topics that blocks may go to: those most like one of them, and those that this run has made."""
+def routable(plan: Planning, nears: Sequence[dict[str, float]]) -> dict[str, Document]:
+    """The topics that blocks may go to, as the model may see them: those most like one of them, and this run's own."""
     run = plan.run
     best: dict[str, float] = {}
     for near in nears:
@@ -302,11 +312,11 @@ def routable(plan: Planning, nears: Sequence[dict[str, float]]) -> list[str]:
     likest = list(dict.fromkeys([*first, *rest]))[: max(TOPICS_SHOWN, len(first))]
     run.load(likest)
     made = [topic for topic in run.desk.documents if topic not in run.originals][-TOPICS_SHOWN:]
-    return [
-        topic
-        for topic in dict.fromkeys([*sorted(likest), *made])
-        if topic in run.desk.documents and changeable(run.desk.documents[topic])
+    found = [
+        run.desk.documents[topic] for topic in dict.fromkeys([*sorted(likest), *made]) if topic in run.desk.documents
     ]
+    shown = [(document.id, plan.sight.of(document)) for document in found if changeable(document)]
+    return {topic: page for topic, page in shown if page is not None}
 
 
 def topic_row(document: Document) -> str:
@@ -383,9 +393,37 @@ def update(plan: Planning) -> None:
     changes: list[Pair] = []
     for number, batch in enumerate(batches):
         plan.progress("update", number, len(batches))
-        changes += judge(plan, batch, lines)
+        judged = judge(plan, batch, lines)
+        changes += judged.changes
+        plan.links += judged.links
     for pair in sorted(changes, key=lambda pair: (pair.new, pair.old)):  # in the order in which it was said
         take_pair(plan, pair)
+
+
+def likely_changes(count: int) -> dict[str, object]:
+    """A reply such as a model may give: for an estimate."""
+    return {"changes": [{"new": 1, "old": 1, "relation": "replaces", "conf": 0.95}] * (count // 8), "links": []}
+
+
+def take_links(plan: Planning) -> None:
+    """Link what the model says belongs together, as far as both still stand; the surest first."""
+    gone = {step.seq for step in plan.run.desk.retired}
+    for step in sorted(plan.links, key=lambda step: (-step.conf, int(step.source), int(step.to))):
+        if gone.isdisjoint((int(step.source), int(step.to))):
+            prepare(plan.run, step, plan.index)
+            plan.run.take(step)
+
+
+def divide(plan: Planning) -> None:
+    """Divide entries that hold several facts, as far as they stand on a page and nothing replaced them."""
+    gone = {step.seq for step in plan.run.desk.retired}
+    for step in plan.divisions:
+        if step.seq in gone or plan.run.desk.holding(step.seq) is None:
+            continue
+        if rules.violation(step, plan.run.desk, plan.run.gates):
+            plan.run.take(step)
+        else:
+            plan.run.take(with_seqs(plan.run, step))
 
 
 def pair_cost(pairs: Pairs, lines: dict[int, str], seen: set[int]) -> int:
@@ -403,12 +441,22 @@ def candidates_for_update(plan: Planning) -> list[Pairs]:
     asked = []
     for entry in run.buffer.entries.values():
         new = standing.get(entry.seq) or run.desk.waiting.get(entry.seq)
-        if new is None or entry.seq in gone:
+        if new is None or entry.seq in gone or not may_be_shown(plan, new):
             continue
         older = older_ones(entry, plan.index, likeness, language, gone)
+        older = [unit for unit in older if may_be_shown(plan, as_entry(unit))]
         if older:
             asked.append([(new, new.topic), *((as_entry(unit), unit.topic) for unit in older)])
     return asked
+
+
+def may_be_shown(plan: Planning, entry: Entry) -> bool:
+    """Whether the model may see an entry and the name of the page it stands on."""
+    if not plan.sight or not plan.sight.shows(entry) or entry.topic == CURRENT:
+        return plan.sight.shows(entry)
+    plan.run.load([entry.topic])
+    page = plan.run.desk.documents.get(entry.topic)
+    return page is not None and plan.sight.of(page) is not None
 
 
 def as_entry(unit: Unit) -> Entry:
@@ -416,7 +464,7 @@ def as_entry(unit: Unit) -> Entry:
     return Entry(unit.topic, Signature(unit.seqs, unit.fields), unit.text)
 
 
-def judge(plan: Planning, batch: Sequence[Pairs], lines: dict[int, str]) -> list[Pair]:
+def judge(plan: Planning, batch: Sequence[Pairs], lines: dict[int, str]) -> Judged:
     """What the model says of one batch of pairs."""
     pages: dict[str, set[int]] = {}
     for pairs in batch:
@@ -425,15 +473,15 @@ def judge(plan: Planning, batch: Sequence[Pairs], lines: dict[int, str]) -> list
     shown = [row for where, seqs in pages.items() for row in (f"on {where}:", *(lines[seq] for seq in sorted(seqs)))]
     rows = [f"{pairs[0][0].seq}: {', '.join(str(entry.seq) for entry, _ in pairs[1:])}" for pairs in batch]
     asked = {(pairs[0][0].seq, entry.seq) for pairs in batch for entry, _ in pairs[1:]}
-    changes = plan.thinker.ask(
+    judged = plan.thinker.ask(
         "update",
         {"entries": data(shown), "pairs": "\n".join(rows)},
         UPDATE,
-        lambda value: read_changes(value, asked),
+        lambda value: read_judged(value, asked),
         reply_tokens=300 + 25 * len(batch),
-        likely=lambda: {"changes": [{"new": 1, "old": 1, "relation": "replaces", "conf": 0.95}] * (len(batch) // 8)},
+        likely=lambda: likely_changes(len(batch)),
     )
-    return changes or []
+    return judged or Judged()
 
 
 # split
@@ -459,7 +507,7 @@ def split(plan: Planning) -> None:
 def split_step(plan: Planning, document: Document, limit: int) -> Split | None:
     """The split that the model proposes; None where it has none that is whole."""
     entries = [entry for entry in document.entries if entry.seqs]
-    if len(entries) < 2:
+    if len(entries) < 2 or not plan.sight.is_whole(document):
         return None
     reply_tokens = 300 + 8 * len(entries)
     longest = min(200, 4 * plan.thinker.room("split", reply_tokens) // len(entries) - 48)
@@ -533,7 +581,7 @@ def merge(plan: Planning) -> None:
     run = plan.run
     small = plan.settings.count("merge.max_tokens")
     limit = plan.settings.count("split.max_tokens")
-    touched = [topic for topic in run.desk.touched if is_small(run, topic, small)]
+    touched = [topic for topic in run.desk.touched if is_small(plan, topic, small)]
     if not touched:
         return
     near: dict[str, None] = {}
@@ -541,7 +589,7 @@ def merge(plan: Planning) -> None:
         text = "\n".join(entry.text for entry in run.desk.documents[topic].entries)
         near.update(dict.fromkeys(name for name, _, _ in plan.index.similar(text, 3)))
     run.load(near)
-    topics = [topic for topic in dict.fromkeys([*touched, *near]) if is_small(run, topic, small)][: 2 * TOPICS_SHOWN]
+    topics = [topic for topic in dict.fromkeys([*touched, *near]) if is_small(plan, topic, small)][: 2 * TOPICS_SHOWN]
     if len(topics) < 2:
         return
     rows = [f"{topic} ({body_tokens(run.desk.documents[topic])}): {about(run, topic)}" for topic in topics]
@@ -577,10 +625,12 @@ def share_a_word(run: Run, one: str, other: str) -> bool:
     return not here.isdisjoint(there)
 
 
-def is_small(run: Run, topic: str, small: int) -> bool:
-    """Whether a document at hand is ours and under the size from which it stands alone."""
-    document = run.desk.documents.get(topic)
-    return document is not None and changeable(document) and bool(document.entries) and body_tokens(document) < small
+def is_small(plan: Planning, topic: str, small: int) -> bool:
+    """Whether a document at hand is ours, under the size from which it stands alone, and for the model to see."""
+    document = plan.run.desk.documents.get(topic)
+    if document is None or not changeable(document) or not document.entries:
+        return False
+    return body_tokens(document) < small and plan.sight.is_whole(document)
 
 
 def about(run: Run, topic: str) -> str:
@@ -603,17 +653,19 @@ def summarise(plan: Planning) -> None:
         for topic in run.desk.touched
         for document in [run.desk.documents.get(topic)]
         if document is not None and changeable(document) and document.entries and not is_pinned(document)
+        if plan.sight.is_whole(document)
     ]
     gone = {step.seq for step in run.desk.retired}
     room = plan.thinker.room("summary", 200)
-    pages = [page(run, topic, gone, min(room // 2, LONGEST_PAGE)) for topic in topics]
+    pages = [page(plan, topic, gone, min(room // 2, LONGEST_PAGE)) for topic in topics]
     for part in portions(pages, room, SUMMARY_REPLY):
         plan.progress("summary", part.start, len(pages))
         write_summaries(plan, [topics[at] for at in part], [pages[at] for at in part])
 
 
-def page(run: Run, topic: str, gone: set[int], room: int) -> str:
+def page(plan: Planning, topic: str, gone: set[int], room: int) -> str:
     """A page as its summary is written from: the summary so far, and what this run changed."""
+    run = plan.run
     document = run.desk.documents[topic]
     before = run.originals.get(topic)
     old = {entry.seqs for entry in before.entries} if before is not None else set()
@@ -623,7 +675,7 @@ def page(run: Run, topic: str, gone: set[int], room: int) -> str:
     summary = str(document.header.fields.get("summary", "") or "")
     if summary:
         lines.append(f"so far: {summary}")
-    lines += [f"gone: {entry_line(entry, 200)}" for entry in left]
+    lines += [f"gone: {entry_line(entry, 200)}" for entry in left if plan.sight.shows(entry)]
     used = sum(estimate(line) for line in lines)
     for entry in new or document.entries:
         line = entry_line(entry, 200)

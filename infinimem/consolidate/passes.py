@@ -10,7 +10,7 @@ from datetime import UTC, datetime, time
 
 from infinimem.config import Retention, Settings
 from infinimem.consolidate.run import Finder, Run, prepare, spare_for, with_seqs
-from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Outcome, Retire, Step, Unit
+from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Link, Outcome, Retire, Step, Unit
 from infinimem.plan import lexical, rules
 from infinimem.store.evidence import read_records
 from infinimem.text.document import body_tokens, title_of
@@ -61,6 +61,40 @@ def plan_lexically(
     if merging:
         progress("merge", 0, 1)
         merge_small(run, index, taken, settings)
+    link_what_is_named(run, index)
+
+
+def link_what_is_named(run: Run, index: Finder) -> None:
+    """Where a writer names another entry or a topic (`see #12`, `[[maya-work]]`), the new entry is linked to it."""
+    topics: dict[str, str] = {}
+    for entry in sorted(run.buffer.entries.values(), key=lambda entry: entry.seq):
+        here = run.desk.holding(entry.seq)
+        named = lexical.named_in(entry.text) if here is not None else ()
+        if not named:
+            continue
+        topics = topics or {topic.casefold(): topic for topic in (*index.topics(), *run.desk.documents)}
+        assert here is not None
+        for one in named:
+            step = link_to(entry, one, topics, index)
+            if step is None or step.to == here.topic:
+                continue
+            prepare(run, step, index)
+            if not rules.violation(step, run.desk, run.gates):  # the name of nothing here: a room, an issue, a song
+                run.take(step)
+
+
+def link_to(entry: Entry, one: lexical.Named, topics: Mapping[str, str], index: Finder) -> Link | None:
+    """The link from an entry to what it names; None where that is nothing that memory knows for sure."""
+    if one.topic:
+        is_word = any(letter.isalnum() for letter in one.topic)
+        topic = topics.get(one.topic.casefold()) or (topics.get(lexical.slug_of(one.topic, ())) if is_word else None)
+        return None if topic is None else Link(str(entry.seq), topic, one.relation)
+    there = next(iter(index.standing(one.seq)), None)
+    if there is None or one.seq >= entry.seq:
+        return None
+    if one.relation == "related" and not lexical.share_a_subject(entry.text, there.text):
+        return None
+    return Link(str(entry.seq), str(one.seq), one.relation)
 
 
 def supersede_in_buffer(run: Run) -> None:

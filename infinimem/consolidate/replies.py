@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from infinimem.llm.reply import items_of, number_of, seqs_in, text_of
+from infinimem.model import Divide, Link
 from infinimem.text.signature import render_seqs
 
 T = TypeVar("T")
@@ -52,9 +53,16 @@ REWRITE = listing(
     duplicates=array_of({"seq": SEQ, "of": SEQ, "conf": CONF}),
     corrections=array_of({"seq": SEQ, "replaces": SEQ, "conf": CONF}),
     joins=array_of({"seqs": SEQS, "text": {"type": "string", "maxLength": 600}, "conf": CONF}),
+    divisions=array_of({"seq": SEQ, "texts": {"type": "array", "items": {"type": "string"}}, "conf": CONF}),
 )
 SPLIT = listing("parts", {"title": LABEL, "seqs": SEQS}, conf=CONF)
-UPDATE = listing("changes", {"new": SEQ, "old": SEQ, "relation": {"enum": ["replaces", "repeats"]}, "conf": CONF})
+TIES = ("contradicts", "supports", "causes", "explains", "part-of", "example-of")
+"""The relations that a planner is asked for: of `rules.RELATIONS` those that two entries show by themselves."""
+UPDATE = listing(
+    "changes",
+    {"new": SEQ, "old": SEQ, "relation": {"enum": ["replaces", "repeats"]}, "conf": CONF},
+    links=array_of({"from": SEQ, "to": SEQ, "relation": {"enum": list(TIES)}, "conf": CONF}),
+)
 
 
 def route_schema(topics: Collection[str]) -> dict[str, Any]:
@@ -123,6 +131,7 @@ class Draft:
     blocks: tuple[Block, ...]
     pairs: tuple[Pair, ...] = ()
     joins: tuple[Joined, ...] = ()
+    divisions: tuple[Divide, ...] = ()
     strange: tuple[int, ...] = ()
 
 
@@ -191,9 +200,22 @@ def read_draft(value: Any, known: Mapping[int, int]) -> Reading[Draft]:
         tuple(with_missing(blocks, missing)),
         tuple(pair for pair in pairs if pair is not None),
         tuple(join for join in joins if len(join.seqs) > 1 and join.text.strip()),
+        tuple(division_of(item) for item in items_of(value, "divisions") if known_seq(item, known)),
         tuple(dict.fromkeys(strange)),
     )
     return Reading(draft, tuple(complaints))
+
+
+def known_seq(item: Mapping[str, Any], known: Collection[int]) -> bool:
+    """Whether an item names an asked entry."""
+    return next(iter(seqs_in(item.get("seq"))), 0) in known
+
+
+def division_of(item: Mapping[str, Any]) -> Divide:
+    """An entry in pieces; the rules see whether they are its own words."""
+    given = item.get("texts")
+    texts = tuple(text_of(text).strip() for text in given) if isinstance(given, list) else ()
+    return Divide(seqs_in(item.get("seq"))[0], texts, conf=number_of(item.get("conf"), 0.0))
 
 
 def items_named(value: Any, *keys: str) -> bool:
@@ -247,8 +269,31 @@ def read_routes(value: Any, count: int, topics: Collection[str]) -> Reading[dict
     return Reading(routes or None, tuple(complaints))
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the update step says of the pairs that were asked about: what replaces what, and what belongs together."""
+
+    changes: tuple[Pair, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+def read_judged(value: Any, asked: Collection[tuple[int, int]]) -> Reading[Judged]:
+    """The update step's reply. Links between what was not asked about are left out without a word."""
+    reading = read_changes(value, asked)
+    if reading.value is None:
+        return Reading(None, reading.complaints)
+    links: dict[tuple[int, int], Link] = {}
+    for item in items_of(value, "links"):
+        here, there = (next(iter(seqs_in(item.get(key))), 0) for key in ("from", "to"))
+        relation = text_of(item.get("relation")).strip().casefold()
+        if relation in TIES and ((here, there) in asked or (there, here) in asked):
+            pair = (min(here, there), max(here, there))
+            links.setdefault(pair, Link(str(here), str(there), relation, conf=number_of(item.get("conf"), 0.0)))
+    return Reading(Judged(tuple(reading.value), tuple(links.values())), reading.complaints)
+
+
 def read_changes(value: Any, asked: Collection[tuple[int, int]]) -> Reading[list[Pair]]:
-    """The update step's reply: pairs (new, old) that were asked about, each once."""
+    """The changes in the update step's reply: pairs (new, old) that were asked about, each once."""
     if not items_named(value, "changes"):
         return Reading(None, ("`changes` is missing",))
     found: dict[tuple[int, int], Pair] = {}

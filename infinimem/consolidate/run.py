@@ -266,6 +266,7 @@ def begin(root: Path, buffer: Buffer, settings: Settings, at: str) -> Run:
         settings.number("gate.join"),
         settings.number("gate.split"),
         settings.number("gate.merge"),
+        settings.number("gate.link"),
     )
     return Run(root, buffer, at, gates, Desk(dict(buffer.entries)))
 

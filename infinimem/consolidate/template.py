@@ -111,7 +111,8 @@ def topic_line(root: Path, row: TopicRow, *, bare: bool = False) -> str:
 
 def older_line(unit: Unit) -> str:
     """An entry that stands in a document, on one line: `[seq] document · date · source: text`."""
-    about = " · ".join(word for word in (unit.topic, unit.time or unit.observed[:10], unit.source) if word)
+    when = unit.time or (f"noted {unit.observed[:10]}" if unit.observed else "")
+    about = " · ".join(word for word in (unit.topic, when, unit.source) if word)
     return f"[{render_seqs(unit.seqs)}] {about}: {' '.join(unit.text.split())}"
 
 

@@ -20,14 +20,13 @@ from infinimem.consolidate.flush import run_steps
 from infinimem.consolidate.run import Finder, Report, Run
 from infinimem.evolve.recall import mark_of
 from infinimem.model import CURRENT, Link, Step, Tie, Unit
-from infinimem.plan.rules import MOST_LINKS
+from infinimem.plan.rules import LEARNED, MOST_LINKS
 from infinimem.store.usage import read_recalls
 from infinimem.text.signature import parse_links, parse_seqs
 
 if TYPE_CHECKING:
     from infinimem.search.index import Index
 
-LEARNED = "recalled"
 CITED, LIKED, DISLIKED = 1.0, 0.5, -1.0
 """What a question adds to a pair: both cited; both shown first where no answer was written, and called good; bad."""
 FIRST = 3

@@ -19,7 +19,7 @@ from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.flush import run_steps
 from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, prepare
 from infinimem.errors import BadInput, BadPlan, Unreadable
-from infinimem.model import Document, Entry, Join, Merge, Retire, Split, Step, Summarise, topic_of
+from infinimem.model import Divide, Document, Entry, Join, Link, Merge, Retire, Split, Step, Summarise, topic_of
 from infinimem.plan import rules
 from infinimem.plan.desk import aux_list
 from infinimem.plan.paper import step_of
@@ -126,6 +126,10 @@ def told(step: Step, words: Callable[[int], str]) -> tuple[tuple[str, ...], tupl
             return (topic,), tuple(part.topic for part in parts)
         case Summarise(text=text):
             return (), (text,)
+        case Link(source=source, to=to):
+            return (), tuple(words(seq) if (seq := next(iter(parse_seqs(end)), 0)) else end for end in (source, to))
+        case Divide(seq=seq, texts=texts):
+            return (words(seq),), texts
         case _:
             return (), ()
 
@@ -246,7 +250,9 @@ def topic_edits(root: Path) -> Iterator[Edit]:
                 made.setdefault((op, at), []).append(document)
     for (op, at), documents in made.items():
         for document in documents if op == "merge" else documents[:1]:
-            yield topic_edit(op, at, document, documents)
+            edit = topic_edit(op, at, document, documents)
+            if edit.before != edit.after:  # topics that were made and merged in one flush: nobody saw them apart
+                yield edit
 
 
 def log_of(document: Document) -> list[tuple[str, str]]:
@@ -265,7 +271,7 @@ def as_time(value: Any) -> str:
 def topic_edit(op: str, at: str, document: Document, documents: Sequence[Document]) -> Edit:
     """A split or a merge of topics as an edit; of a split the document that the parts came from is named."""
     if op == "merge":
-        parts = (*aux_list(document, "merged_from"), document.id)
+        parts = tuple(dict.fromkeys((*aux_list(document, "merged_from"), document.id)))
         return Edit(f"{document.id}@{at}", TOPIC_EDITS[op], at, (), (), (document.id,), parts, (document.id,))
     ids = [one.id for one in documents]
     origins = [one for document in documents for one in aux_list(document, "split_from")]

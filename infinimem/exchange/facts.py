@@ -13,7 +13,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from infinimem.consolidate.extract import Extracted, Fact, Refused, entry_values, extract, turns_of
+from infinimem.config import Access
+from infinimem.consolidate.extract import Extracted, Fact, Refused, entry_values, extract, told, turns_of
 from infinimem.consolidate.thinking import Thinker
 from infinimem.exchange.run import Progress, Spool, draft_of
 from infinimem.store.buffer import SIGNED, Appended, Draft, evidence_files, scan
@@ -65,6 +66,7 @@ class Extracting:
     thinker: Thinker
     language: str
     write_facts: WriteFacts
+    access: Access = Access()
     facts: list[tuple[int, Fact]] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -85,10 +87,10 @@ class Extracting:
         seqs = [standing.seqs.get(int(one, 32), 0) for one, _ in portion]
         if standing.linked.isdisjoint(seqs):
             there = [(seq, draft) for seq, (_, draft) in zip(seqs, portion, strict=True) if seq]
-            self._take_facts([seq for seq, _ in there], [draft for _, draft in there])
+            self._take_facts(*told([seq for seq, _ in there], [draft for _, draft in there], self.access))
         return written
 
-    def _take_facts(self, seqs: list[int], drafts: list[Draft]) -> None:
+    def _take_facts(self, seqs: Sequence[int], drafts: Sequence[Draft]) -> None:
         turns = turns_of(seqs, drafts)
         found = extract(Appended(tuple(seqs)), turns, self.thinker, self.language)
         self.refused += found.refused

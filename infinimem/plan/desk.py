@@ -395,7 +395,7 @@ def merge(desk: Desk, step: Merge) -> Desk:
     documents = {topic: document for topic, document in desk.documents.items() if topic not in gone}
     touched = {topic: rows for topic, rows in desk.touched.items() if topic not in gone}
     desk = replace(desk, documents=documents, touched=touched, removed=(*desk.removed, *gone))
-    return with_document(desk, target, "merge", moved)
+    return with_document(desk, target, "merge" if former else "add", moved)  # of fresh topics nobody saw a merge
 
 
 def absorb(target: Document, source: Document) -> Document:

@@ -111,6 +111,9 @@ def with_topics(plan: Plan, names: Mapping[str, str]) -> Plan:
             case Merge():
                 topics = tuple(names.get(topic, topic) for topic in step.topics)
                 return replace(step, topics=topics, into=names.get(step.into, step.into))
+            case Link():
+                ends = (names.get(step.source, step.source), names.get(step.to, step.to))
+                return replace(step, source=ends[0], to=ends[1])
             case _:
                 return step
 

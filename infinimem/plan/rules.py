@@ -45,6 +45,7 @@ RELATIONS = {
 REALM's supersession has a key of its own, its similarity and analogy are `related`. `recalled` is what
 `reconsolidate` learns and takes back; `from` is what `write --extract` notes.
 """
+LEARNED = "recalled"
 MOST_LINKS = 8  # All-Mem 4.3, d_sigma
 RESERVED = {
     "con",
@@ -76,6 +77,7 @@ class Gates:
     join: float = GATE
     split: float = GATE
     merge: float = GATE
+    link: float = GATE
 
 
 def violation(step: Step, desk: Desk, gates: Gates = Gates()) -> str:
@@ -96,7 +98,7 @@ def violation(step: Step, desk: Desk, gates: Gates = Gates()) -> str:
         case Summarise():
             return bad_summary(step, desk)
         case Link():
-            return bad_link(step, desk)
+            return bad_link(step, desk, gates)
         case Divide():
             return bad_divide(step, desk, gates)
 
@@ -314,7 +316,7 @@ def beyond_entries(summary: str, document: Document) -> str:
     return ungrounded(summary, sources, exact=False)
 
 
-def bad_link(step: Link, desk: Desk) -> str:
+def bad_link(step: Link, desk: Desk, gates: Gates) -> str:
     if step.relation not in RELATIONS:
         return f"{step.relation!r} is no relation; use one of {', '.join(RELATIONS)}"
     problem = bad_end(step.source, desk) or ("" if step.remove else bad_end(step.to, desk))
@@ -330,6 +332,8 @@ def bad_link(step: Link, desk: Desk) -> str:
         return f"{step.source} and {step.to} are of different ns"
     if tie_to(step) in ties:
         return f"{step.source} is linked to {step.to} already"
+    if step.relation != LEARNED and step.conf < gates.link:  # what use teaches has a weight of its own
+        return below(step.conf, gates.link)
     return f"{step.source} has {MOST_LINKS} links already" if len(ties) >= MOST_LINKS else ""
 
 

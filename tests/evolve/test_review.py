@@ -145,7 +145,7 @@ def test_the_command_tells_a_person_and_a_program(library: Library, capsys: pyte
     assert main([*here, "--take", "1", "--json"]) == 0
     jsonschema.validate(json.loads(capsys.readouterr().out), schema_of("review-take"))
     assert main([*here, "1", "--harmful"]) == 0
-    assert "1  superseded by 2" in capsys.readouterr().out
+    assert "1  1 was replaced by 2, which is newer" in capsys.readouterr().out
     assert main([*here, "--drop", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"proposals": [], "edits": []}
     assert main([*here, "--valid"]) == 2

@@ -1,6 +1,7 @@
 """The planner that needs no model: it groups, routes, splits, merges and names by the entries' own words."""
 
 from infinimem.plan.lexical.place import Frequencies, is_odds, place, plan_sort, plan_union
+from infinimem.plan.lexical.refer import Named, named_in, share_a_subject
 from infinimem.plan.lexical.repeat import duplicates
 from infinimem.plan.lexical.route import Candidate, plan_merge, route
 from infinimem.plan.lexical.segment import is_talk, part, segment
@@ -11,10 +12,12 @@ from infinimem.plan.lexical.titles import heading_of, slug_of, title_of
 __all__ = [
     "Candidate",
     "Frequencies",
+    "Named",
     "duplicates",
     "heading_of",
     "is_odds",
     "is_talk",
+    "named_in",
     "part",
     "pieces_of",
     "place",
@@ -25,6 +28,7 @@ __all__ = [
     "plan_union",
     "route",
     "segment",
+    "share_a_subject",
     "slug_of",
     "summarise",
     "title_of",
