@@ -76,15 +76,14 @@ def describe(unit: Unit, language: str) -> Record:
     text = unit.text
     own = tuple(analyse(text, language))
     asks = "?" in text or (not text.isascii() and any(mark in text for mark in _QUESTION_MARKS))
-    only_asks = asks and text.rstrip().endswith(_QUESTION_MARKS)
+    only_asks = asks and all(part.endswith(_QUESTION_MARKS) for part in _sentences(text))
     flags = ASKS * asks | ONLY_ASKS * only_asks | SAYS_WHEN * says_when(own)
     signature = _signature_terms(_day_of(unit.time or unit.observed), unit.source, language)
     return Record(unit, own, signature, _heading_terms(unit.headings, language), flags)
 
 
-def _day_of(date: str) -> str:
-    """A date without the time of day, of which there are too many to remember the terms of each."""
-    return date[:10] if date[10:11] in ("T", " ") else date
+    asks = "?" in text or (not text.isascii() and any(mark in text for mark in _QUESTION_MARKS))
+    only_asks = asks and all(part.endswith(_QUESTION_MARKS) for part in _sentences(text))
 
 
 @lru_cache(4096)
@@ -209,4 +208,6 @@ def _minute(moment: str) -> int:
 
 
 _QUESTION_MARKS = ("?", "？", "؟")
+_WORD = re.compile(r"\w")
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):?(\d\d))?)?)?(?![\d-])")
