@@ -15,8 +15,9 @@ times, seed 1; paired for differences.
 LoCoMo's conversations are parted into dev, for choosing, and test, for reporting; a file that is neither is all test.
 Of a peer its best way is taken as dev shows it (or the data itself, where there is no dev: to its advantage): which of
 text and `speaker: text` it reads, and whether it ranks blocks and sessions as documents or by their best turn. The
-embedding model, which is slow, reads turns as `speaker: text` and nothing else. Each ranking runs in a process of its own: CPU
-and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others alone.
+embedding model, which is slow, reads turns as `speaker: text` and nothing else. Each ranking runs in a process of its
+own: CPU and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others
+alone.
 """
 
 from __future__ import annotations
