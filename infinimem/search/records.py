@@ -82,8 +82,14 @@ def describe(unit: Unit, language: str) -> Record:
     return Record(unit, own, signature, _heading_terms(unit.headings, language), flags)
 
 
-    asks = "?" in text or (not text.isascii() and any(mark in text for mark in _QUESTION_MARKS))
-    only_asks = asks and all(part.endswith(_QUESTION_MARKS) for part in _sentences(text))
+def _sentences(text: str) -> list[str]:
+    """What holds a word and ends at a full stop, a question mark or the like, or at the end of its line."""
+    return [part for found in _SENTENCE.findall(text) if _WORD.search(part := found.strip())]
+
+
+def _day_of(date: str) -> str:
+    """A date without the time of day, of which there are too many to remember the terms of each."""
+    return date[:10] if date[10:11] in ("T", " ") else date
 
 
 @lru_cache(4096)
