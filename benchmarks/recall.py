@@ -14,9 +14,10 @@ times, seed 1; paired for differences.
 
 LoCoMo's conversations are parted into dev, for choosing, and test, for reporting; a file that is neither is all test.
 Of a peer its best way is taken as dev shows it (or the data itself, where there is no dev: to its advantage): which of
-text, `speaker: text` and `date speaker: text` it reads (the embedding model, which is slow, always the second), and
-whether it ranks blocks and sessions as documents or by their best turn. Each ranking runs in a process of its own: CPU
-and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others alone.
+text and `speaker: text` it reads, and whether it ranks blocks and sessions as documents or by their best turn. The
+embedding model, which is slow, reads turns as `speaker: text` and nothing else. Each ranking runs in a process of its
+own: CPU and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others
+alone.
 """
 
 from __future__ import annotations
@@ -51,7 +52,6 @@ BLOCK = 5
 FORMS: dict[str, Callable[[Turn], str]] = {
     "text": lambda turn: turn.text,
     "speaker: text": lambda turn: f"{turn.speaker}: {turn.text}",
-    "date speaker: text": lambda turn: f"{turn.time.replace('T', ' ')} {turn.speaker}: {turn.text}",
 }
 OURS = "infinimem"
 MODEL = "all-MiniLM-L6-v2"
@@ -236,9 +236,10 @@ def compare(asked: Asked, peers: bool) -> dict[str, Any]:
 
 
 def ways_of(name: str) -> list[tuple[str, str]]:
-    """What a peer may read and rank; the model, which is slow, reads `speaker: text` and nothing else."""
-    forms = [SPOKEN] if name == MODEL else list(FORMS)
-    return [*((form, "turn") for form in forms), (SPOKEN, "block"), (SPOKEN, "session")]
+    """What a peer may read and rank; the model, which is slow, reads turns as `speaker: text` and nothing else."""
+    if name == MODEL:
+        return [(SPOKEN, "turn")]
+    return [*((form, "turn") for form in FORMS), (SPOKEN, "block"), (SPOKEN, "session")]
 
 
 def judged_of(asked: Asked, ran: Ran, way: tuple[str, str], level: str) -> Judged:

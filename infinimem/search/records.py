@@ -76,10 +76,15 @@ def describe(unit: Unit, language: str) -> Record:
     text = unit.text
     own = tuple(analyse(text, language))
     asks = "?" in text or (not text.isascii() and any(mark in text for mark in _QUESTION_MARKS))
-    only_asks = asks and text.rstrip().endswith(_QUESTION_MARKS)
+    only_asks = asks and all(part.endswith(_QUESTION_MARKS) for part in _sentences(text))
     flags = ASKS * asks | ONLY_ASKS * only_asks | SAYS_WHEN * says_when(own)
     signature = _signature_terms(_day_of(unit.time or unit.observed), unit.source, language)
     return Record(unit, own, signature, _heading_terms(unit.headings, language), flags)
+
+
+def _sentences(text: str) -> list[str]:
+    """What holds a word and ends at a full stop, a question mark or the like, or at the end of its line."""
+    return [part for found in _SENTENCE.findall(text) if _WORD.search(part := found.strip())]
 
 
 def _day_of(date: str) -> str:
@@ -209,4 +214,6 @@ def _minute(moment: str) -> int:
 
 
 _QUESTION_MARKS = ("?", "？", "؟")
+_WORD = re.compile(r"\w")
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):?(\d\d))?)?)?(?![\d-])")

@@ -17,7 +17,7 @@ from tantivy import FieldType, Occur, Query
 from infinimem.model import Filter, path_of
 from infinimem.search.records import Record, asked_interval, happened, looks_back, restore
 
-VERSION = 2
+VERSION = 3
 """Changes with the schema or with what is stored; an index of another version is rebuilt."""
 
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4

@@ -94,6 +94,22 @@ def test_a_question_states_less_than_a_statement() -> None:
     assert asks < says
 
 
+@pytest.mark.parametrize(
+    ("text", "asks", "only_asks"),
+    [
+        ("How was Bergen? And the kiln?", True, True),
+        ("“How was Bergen?” 🙂", True, True),
+        ("ベルゲンはどうでしたか？", True, True),
+        ("I moved to Bergen last week. Any tips for the tram?", True, False),
+        ("Any tips? I moved to Bergen.", True, False),
+        ("I moved to Bergen.", False, False),
+    ],
+)
+def test_what_states_something_before_it_asks_does_not_only_ask(text: str, asks: bool, only_asks: bool) -> None:
+    candidate = describe(Unit("topics/a.md", 1, 1, text), "english").candidate
+    assert (candidate.asks, candidate.only_asks) == (asks, only_asks)
+
+
 def test_where_and_in_what_order_entries_stand_does_not_matter() -> None:
     texts = ["Plum or pear?", "Plum.", "The fence.", "A ferry to Bergen.", "Plum trees by the fence."]
     pool = [entry(seq, text) for seq, text in enumerate(texts, 1)]
