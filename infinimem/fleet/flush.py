@@ -89,29 +89,41 @@ def flush_below(
     has is left for last. Run it again after an interruption: what is done is no longer due.
     """
     processes = processes or min(2 * cores(), MOST)  # half of the time goes to waiting for the disk
-    unread: list[Flushed] = []
-    paths = libraries_below(root, lambda folder, why: unread.append(Flushed(str(folder), "failed", why=why)))
-    done = 0
-    in_use: list[str] = []
 
     def lost(order: Order, is_late: bool) -> Flushed:
         return Flushed(order.path, "failed", why=LATE.format(limit=limit) if is_late else DIED)
 
-    def all_of(crew: Crew, orders: Iterator[Order]) -> Iterator[Flushed]:
-        return crew.work_through(flush_one, ((order,) for order in orders), lost)
-
     with Crew(processes, limit) as crew:
-        for one in all_of(crew, (Order(str(path), planner, 0.0) for path in paths)):
-            if one.status == IN_USE:
-                in_use.append(one.path)
-                continue
-            done += 1
-            progress(done)
-            yield one
-        until = monotonic() + TOGETHER
-        later = (Order(path, planner, max(0.0, min(PATIENCE, until - monotonic()))) for path in in_use)
-        for one in all_of(crew, later):
-            done += 1
-            progress(done)
-            yield Flushed(one.path, "failed", why=one.why) if one.status == IN_USE else one
+        yield from flush_by(
+            lambda orders: crew.work_through(flush_one, ((order,) for order in orders), lost), root, planner, progress
+        )
+
+
+def flush_by(
+    carry_out: Callable[[Iterator[Order]], Iterator[Flushed]],
+    root: Path,
+    planner: str,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Iterator[Flushed]:
+    """Flush every library below a folder that is due, by whatever has `flush_one` done to each order.
+
+    What another process has is left for last.
+    """
+    unread: list[Flushed] = []
+    in_use: list[str] = []
+    done = 0
+    paths = libraries_below(root, lambda folder, why: unread.append(Flushed(str(folder), "failed", why=why)))
+    for one in carry_out(Order(str(path), planner, 0.0) for path in paths):
+        if one.status == IN_USE:
+            in_use.append(one.path)
+            continue
+        done += 1
+        progress(done)
+        yield one
+    until = monotonic() + TOGETHER
+    later = (Order(path, planner, max(0.0, min(PATIENCE, until - monotonic()))) for path in in_use)
+    for one in carry_out(later):
+        done += 1
+        progress(done)
+        yield Flushed(one.path, "failed", why=one.why) if one.status == IN_USE else one
     yield from unread
