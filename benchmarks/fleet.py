@@ -2,10 +2,12 @@
 
     python benchmarks/fleet.py flush [--libraries 10000] [--jobs N] [--seed 1] [--json FILE]
     python benchmarks/fleet.py faults [--libraries 10000]
+    python benchmarks/fleet.py search [--libraries 10000]
 
 Each library holds a few neighbouring entries of the sample library: real text. `flush` compares the fleet with
 `infinimem flush` run once for each of some of them. `faults` makes some of them unusable, each in its way, has others
 locked, kills processes at random, kills the fleet itself in the middle, and starts it again; then it counts entries.
+`search` asks all libraries, none of which has an index: for a word that one holds, for a question, for a common word.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ LIMITS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("flush", "faults"))
+    parser.add_argument("what", choices=("flush", "faults", "search"))
     parser.add_argument("--libraries", type=int, default=10_000)
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
@@ -51,7 +53,7 @@ def main() -> None:
     root = Path(tempfile.mkdtemp(prefix="fleet-"))
     try:
         made = make(root, given.libraries, given.seed)
-        run = {"flush": measure, "faults": put_through_faults}[given.what]
+        run = {"flush": measure, "faults": put_through_faults, "search": search}[given.what]
         figures = run(root, made, given)
     finally:
         shutil.rmtree(root, ignore_errors=True)
@@ -137,6 +139,35 @@ def put_through_faults(root: Path, made: dict[Path, list[str]], given: argparse.
         "due, neither flushed nor reported": due(made) - len(told["troubles"]),
         "entries lost or doubled": wrong({place: texts for place, texts in made.items() if place not in before}),
     }
+
+
+def search(root: Path, made: dict[Path, list[str]], given: argparse.Namespace) -> dict[str, Any]:
+    """CPU and time of searches through all libraries from a cold shell, beside a search of one."""
+    places = list(made)
+    Library.open(places[len(places) // 2]).write("The zeppelin lands on Friday.", observed="2026-09-01T00:00:00Z")
+    time.sleep(3)  # until then a file may change within its times, and no glance is kept
+    across = command("search", "--root", str(root), "--json")
+    asked = (
+        ("first search: every library read whole", "zeppelin"),
+        ("a word that one library holds", "zeppelin"),
+        ("a question", "When is the dentist for both children?"),
+        ("a common word", "Liv"),
+    )
+    figures: dict[str, Any] = {}
+    for name, query in asked:
+        used, wall, memory = used_by([*across, query])
+        told = json.loads(subprocess.run([*across, query], capture_output=True, text=True, check=False).stdout)
+        figures[f"{name}: CPU s, s, MB; held by"] = f"{used:.1f}, {wall:.1f}, {memory}; {told['holding']:,}"
+    for place in places[:: max(1, len(places) // 100)]:
+        Library.open(place).write("It rained all day.", observed="2026-09-02T00:00:00Z")
+    used, wall, _ = used_by([*across, "zeppelin"])
+    figures["the same word when every hundredth library has changed: CPU s, s"] = f"{used:.1f}, {wall:.1f}"
+    one = [command("search", "-L", str(place), "zeppelin") for place in places[:10]]
+    used, wall, _ = used_by(*one)
+    figures["one library alone, index made: CPU s, s"] = f"{used / 10:.2f}, {wall / 10:.2f}"
+    used, wall, _ = used_by(*one)
+    figures["one library alone, index there: CPU s, s"] = f"{used / 10:.2f}, {wall / 10:.2f}"
+    return figures
 
 
 def spoil(place: Path, number: int) -> bytes:

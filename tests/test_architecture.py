@@ -20,7 +20,7 @@ LAYERS = {
     "agents": 5, "cli": 5, "__main__": 5,
 }  # fmt: skip
 HEAVY = ("openai", "numpy", "rank_bm25", "rich", "pydantic", "yaml", "watchdog", "tantivy", "sqlite3", "Stemmer", "re2",
-         "mcp", "anthropic", "detect_secrets", "requests")  # fmt: skip
+         "mcp", "anthropic", "detect_secrets", "requests", "distributed")  # fmt: skip
 
 
 def imports_of(path: Path) -> set[str]:

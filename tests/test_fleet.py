@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from infinimem import Library
 from infinimem.fleet.below import libraries_below
-from infinimem.fleet.crew import work_through
+from infinimem.fleet.crew import Crew
 from infinimem.fleet.flush import flush_below
 from infinimem.store.lock import exclusive
 
@@ -162,16 +162,15 @@ def test_a_library_that_another_process_has_is_left_and_named(tmp_path: Path) ->
     assert again == {"agent-0": "nothing", "agent-1": "flushed", "agent-2": "nothing"}
 
 
-def handle(piece: Sequence[str]) -> list[str]:
-    """A piece of work that may go wrong in several ways."""
-    for item in piece:
-        if item == "die":
-            os._exit(7)
-        if item == "sleep":
-            time.sleep(600)
-        if item == "stop":
-            os.kill(os.getpid(), signal.SIGSTOP)
-    return [f"{item} done" for item in piece]
+def handle(item: str) -> str:
+    """Work that may go wrong in several ways."""
+    if item == "die":
+        os._exit(7)
+    if item == "sleep":
+        time.sleep(600)
+    if item == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return f"{item} done"
 
 
 def lost(item: str, is_late: bool) -> str:
@@ -180,7 +179,8 @@ def lost(item: str, is_late: bool) -> str:
 
 def test_what_dies_sleeps_or_stands_still_is_lost_alone() -> None:
     pieces = [["a", "b", "die", "c"], ["d", "sleep"], ["e", "f"], ["stop"]]
-    done = sorted(work_through(handle, pieces, lost, processes=3, limit=1.5))
+    with Crew(3, limit=1.5) as crew:
+        done = sorted(crew.work_through(handle, pieces, lost))
     assert done == sorted([*(f"{name} done" for name in "abcdef"), "die lost", "sleep late", "stop late"])
 
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from infinimem.model import Filter, Hit
 
 app = command_app()
+SHOWN = 20
+"""Libraries that were not searched that are listed; `--json` lists them all."""
 
 
 # ask
@@ -275,7 +277,13 @@ def filter_words(filter: Filter) -> list[tuple[str, str]]:
 # search
 
 
-@app.command(epilog=examples("infinimem search Nordlys", "infinimem search staff engineer -k 3 --json"))
+@app.command(
+    epilog=examples(
+        "infinimem search Nordlys",
+        "infinimem search staff engineer -k 3 --json",
+        "infinimem search --root . Nordlys",
+    )
+)
 def search(
     ctx: typer.Context,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="The words to look for.")],
@@ -288,12 +296,18 @@ def search(
     as_of: AsOf = "",
     known_at: KnownAt = "",
     everything: Everything = False,
+    root: Annotated[str, typer.Option(metavar="DIR", help="In every library below a folder.")] = "",
 ) -> int:
-    """The entries most like a query, best first, one a line: place, date, source, text."""
+    """The entries most like a query, best first, one a line: place, date, source, text.
+
+    With --root the library's path comes first, and a library that cannot be searched makes the exit code 5.
+    """
     from dataclasses import replace
 
     words = text_of(query, "query")
     filter = replace(filter_of(where, since, until, ns, as_of, known_at, everything), topic=topic)
+    if root:
+        return search_root(ctx, root, words, k, filter)
     library = shown_library(ctx)
     hits = library.search(words, k, filter=filter)
     if wants_json(ctx):
@@ -303,6 +317,44 @@ def search(
     if not hits:
         say("nothing found")
     return 0 if hits else 1
+
+
+def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filter) -> int:
+    """Search every library below a folder."""
+    import os
+    from pathlib import Path
+
+    from infinimem.cli.progress import progress
+    from infinimem.fleet.search import search_below
+
+    folder = Path(root).expanduser().absolute()
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder; name one that libraries lie in")
+    with progress() as show:
+        found = search_below(
+            folder, query, k, filter=filter, audience=os.environ.get("INFINIMEM_AUDIENCE", ""),
+            progress=lambda done: show("searching", done, 0),
+        )  # fmt: skip
+    if wants_json(ctx):
+        emit(
+            {
+                "root": str(folder),
+                "searched": found.searched,
+                "holding": found.holding,
+                "hits": [{"library": one.library, **hit_values(one.hit)} for one in found.hits],
+                "troubles": [{"path": one.path, "why": one.why} for one in found.troubles],
+            }
+        )
+    else:
+        for one in found.hits:
+            print_hits(Path(one.library), [one.hit], os.path.relpath(one.library, folder))
+        for trouble in found.troubles[:SHOWN]:
+            say(f"{shown(trouble.path)}: {on_one_line(trouble.why)}")
+        if len(found.troubles) > SHOWN:
+            say(f"and {len(found.troubles) - SHOWN:,} more; --json lists them all")
+    if not found.hits:
+        say(f"nothing found in {count(found.searched, 'library', 'libraries')} below {shown(str(folder))}")
+    return 5 if found.troubles else 0 if found.hits else 1
 
 
 def hit_values(hit: Hit) -> dict[str, Any]:
@@ -324,23 +376,24 @@ def hit_values(hit: Hit) -> dict[str, Any]:
     }
 
 
-def print_hits(root: Path, hits: list[Hit]) -> None:
-    """The place and two lines of text on a terminal, one line with tabs for a program."""
+def print_hits(root: Path, hits: list[Hit], library: str = "") -> None:
+    """The place and two lines of text on a terminal, one line with tabs for a program; the library's name, if given."""
     for hit in hits:
         place = f"{hit.topic}:{hit.line}"
+        named = (shown(library),) if library else ()
         about = [hit.time[:10] or noted(hit.unit.observed), on_one_line(hit.source)]
         notes = date_notes(hit.text, hit.time or hit.unit.observed)
         text = on_one_line(hit.text) + notes + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():
             words = " · ".join(shown(word) for word in about if word)
             link = linked(paint(shown(place), "bold cyan"), root, hit.unit.path, hit.line)
-            out(f"{link}  {paint(words, 'dim')}")
+            out("  ".join((*named, link, paint(words, "dim"))))
             first, *more = wrap(shown(text), min(width(), READABLE) - 2)
             out(f"  {first}")
             if more:
                 out("  " + cut(" ".join(more), min(width(), READABLE) - 2))
         else:
-            out("\t".join((place, *about, text)))
+            out("\t".join((*named, place, *about, text)))
 
 
 # grep

@@ -21,6 +21,7 @@ ABOUT = {
     "status": "status --json: sizes, ages, problems",
     "catalog": "catalog --json: the topics",
     "search": "search --json: hits, best first",
+    "search-root": "search --root DIR --json: hits in many libraries",
     "grep": "grep --json: matching lines",
     "read": "read --json: lines of a document",
     "trace": "trace --json: an entry's story, or a list of them",
@@ -217,6 +218,12 @@ def output_schema(name: str) -> Schema:
             return answer_schema()
         case "search":
             return rows(record(**PIECE, fields=FIELDS))
+        case "search-root":
+            return record(
+                root=text(), searched=number("libraries"), holding=number("libraries that hold any of the words"),
+                hits=rows(record(library=text("its path"), **PIECE, fields=FIELDS), "best first"),
+                troubles=rows(record(path=text(), why=text()), "libraries that were not searched"),
+            )  # fmt: skip
         case "recover":
             return record(recovered=SEQS)
         case "flush-root":

@@ -32,12 +32,12 @@ START = "import sys; sys.path[:] = {path!r}; from infinimem.fleet.crew import se
 class Hand:
     """One process and the piece of work that it has."""
 
-    def __init__(self, task: str, limit: float) -> None:
+    def __init__(self, limit: float) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-P", "-c", START.format(path=sys.path), task, str(theirs.fileno()), str(limit)]
+            start = START.format(path=sys.path)
             self.process = subprocess.Popen(
-                command,
+                [sys.executable, "-P", "-c", start, str(theirs.fileno()), str(limit)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -46,21 +46,22 @@ class Hand:
                 env={**os.environ, "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"},
             )
         self.pipe = Connection(ours.detach())
-        self.piece: Any = None
+        self.limit = limit
+        self.piece: Sequence[Any] = ()
         self.tries = 0
         self.taken = 0
         self.until = 0.0
         self.is_late = False
 
-    def give(self, piece: Any, tries: int, limit: float) -> bool:
-        """Hand over a piece, each item of which may take `limit` seconds; False if nobody is there any more."""
+    def give(self, task: str, piece: Sequence[Any], tries: int) -> bool:
+        """Hand over a piece; False if nobody is there any more."""
         try:
-            self.pipe.send(piece)
+            self.pipe.send((task, piece))
         except OSError:
             self.leave()
             return False
         self.piece, self.tries, self.taken = piece, tries, self.taken + 1
-        self.until = monotonic() + limit * len(piece) + GRACE
+        self.until = monotonic() + self.limit * len(piece) + GRACE
         return True
 
     def result(self) -> Any:
@@ -70,54 +71,63 @@ class Hand:
         except OSError as error:
             raise EOFError from error
 
+    def end(self) -> None:
+        """Kill a process that its own alarm did not end: it is stopped, or waits for a dead disk."""
+        self.process.send_signal(signal.SIGKILL)
+        self.is_late, self.until = True, monotonic() + GRACE
+
     def leave(self) -> int:
         """Let the process go; gives its exit code."""
         self.pipe.close()
         return self.process.wait()
 
 
-def work_through(
-    task: Callable[[Any], Any],
-    pieces: Iterable[Sequence[Any]],
-    lost: Callable[[Any, bool], Any],
-    *,
-    processes: int,
-    limit: float,
-) -> Iterator[Any]:
-    """Have `task`, a function of a module, done to every item of every piece, by several processes; gives each result.
+class Crew:
+    """Some processes, started when there is work, ended with the `with` block; each item may take `limit` seconds."""
 
-    `task` takes a piece, a sequence of items, and gives a list of as many results. When a process dies over a piece,
-    its items are tried one by one; what ends three of them, or takes longer than `limit` seconds, is `lost`, which
-    makes a result of it and of whether it was time that ran out. At most so many pieces are read ahead as there are
-    processes.
-    """
-    name = f"{task.__module__}:{task.__qualname__}"
-    fresh = iter(pieces)
-    again: deque[tuple[Sequence[Any], int]] = deque()
-    idle: list[Hand] = []
-    busy: dict[Connection, Hand] = {}
-    try:
+    def __init__(self, processes: int, limit: float) -> None:
+        self.processes = processes
+        self.limit = limit
+        self.idle: list[Hand] = []
+        self.busy: dict[Connection, Hand] = {}
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        hands = (*self.idle, *self.busy.values())
+        for hand in hands:
+            hand.pipe.close()
+        for hand in hands:
+            hand.process.wait()
+        self.idle, self.busy = [], {}
+
+    def work_through(
+        self, task: Callable[[Any], Any], pieces: Iterable[Sequence[Any]], lost: Callable[[Any, bool], Any]
+    ) -> Iterator[Any]:
+        """Have `task`, a function of a module, done to every item of every piece; gives each result as it comes.
+
+        When a process dies over a piece, its items are tried one by one. An item that ends three processes, or takes
+        longer than it may, is `lost`, which makes a result of it and of whether it was time that ran out. No more
+        pieces are read ahead than there are processes. One call at a time.
+        """
+        name = f"{task.__module__}:{task.__qualname__}"
+        fresh = iter(pieces)
+        again: deque[tuple[Sequence[Any], int]] = deque()
         while True:
-            while len(busy) < processes:
+            while len(self.busy) < self.processes:
                 # what a process died over comes last: whatever killed it may have passed by then
                 job = next(((piece, 0) for piece in fresh), None) or (again.popleft() if again else None)
                 if job is None:
                     break
-                hand = idle.pop() if idle else Hand(name, limit)
-                if hand.give(*job, limit):
-                    busy[hand.pipe] = hand
+                hand = self.idle.pop() if self.idle else Hand(self.limit)
+                if hand.give(name, *job):
+                    self.busy[hand.pipe] = hand
                 else:
                     again.appendleft(job)
-            if not busy:
+            if not self.busy:
                 return
-            ready = wait(list(busy), max(0.0, min(hand.until for hand in busy.values()) - monotonic()))
-            for hand in busy.values():
-                if hand.until < monotonic():  # its alarm did not ring: it is stopped, or waits for a dead disk
-                    hand.process.send_signal(signal.SIGKILL)
-                    hand.is_late = True
-            for pipe in ready:
-                assert isinstance(pipe, Connection)
-                hand = busy.pop(pipe)
+            for hand in self.ready():
                 try:
                     results = hand.result()
                 except EOFError:
@@ -130,30 +140,36 @@ def work_through(
                         again.append((hand.piece, hand.tries + 1))
                     continue
                 if hand.taken < PIECES:
-                    idle.append(hand)
+                    self.idle.append(hand)
                 else:
                     hand.leave()
                 yield from results
-    finally:
-        for hand in (*idle, *busy.values()):
-            hand.pipe.close()
-        for hand in (*idle, *busy.values()):
-            hand.process.wait()
+
+    def ready(self) -> list[Hand]:
+        """Those that have done their piece, or have died over it; none where time ran out first."""
+        first = min(hand.until for hand in self.busy.values())
+        pipes = wait(list(self.busy), max(0.0, first - monotonic()))
+        for hand in self.busy.values():
+            if hand.until < monotonic():
+                hand.end()
+        return [self.busy.pop(pipe) for pipe in pipes if isinstance(pipe, Connection)]
 
 
-def serve(task: str, descriptor: str, limit: str) -> None:
+def serve(descriptor: str, limit: str) -> None:
     """Work through the pieces that come, until no more can come."""
-    module, _, name = task.partition(":")
-    work = getattr(import_module(module), name)
     with Connection(int(descriptor)) as pipe:
         while True:
             try:
-                piece = pipe.recv()
+                task, piece = pipe.recv()
             except (EOFError, OSError):
                 return
-            signal.setitimer(signal.ITIMER_REAL, float(limit) * len(piece))
-            results = work(piece)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            module, _, name = task.partition(":")
+            work = getattr(import_module(module), name)
+            results = []
+            for item in piece:
+                signal.setitimer(signal.ITIMER_REAL, float(limit))
+                results.append(work(item))
+                signal.setitimer(signal.ITIMER_REAL, 0)
             try:
                 pipe.send(results)
             except OSError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from infinimem.errors import InfinimemError, NeedsAttention
 from infinimem.fleet.below import libraries_below
-from infinimem.fleet.crew import MOST, cores, work_through
+from infinimem.fleet.crew import MOST, Crew, cores
 from infinimem.store.buffer import hold
 from infinimem.store.layout import FLUSH_LOCK
 from infinimem.store.lock import exclusive
@@ -50,15 +50,11 @@ IN_USE = "in use"
 """The status of a library that another process has, until it is tried again."""
 
 
-def flush_all(orders: Sequence[Order]) -> list[Flushed]:
-    """Flush some libraries; whatever happens is told, never raised."""
-    return [flush_one(*order) for order in orders]
-
-
-def flush_one(path: str, planner: str, patience: float = PATIENCE) -> Flushed:
+def flush_one(order: Order) -> Flushed:
     """Flush one library if it is due; whatever happens is told, never raised."""
     from infinimem.library import Library
 
+    path, planner, patience = order
     root = Path(path)
     try:
         with exclusive(root / FLUSH_LOCK, wait=patience, doing="flush"), hold(root, wait=patience):
@@ -93,18 +89,31 @@ def flush_below(
     has is left for last. Run it again after an interruption: what is done is no longer due.
     """
     processes = processes or min(2 * cores(), MOST)  # half of the time goes to waiting for the disk
-    unread: list[Flushed] = []
-    paths = libraries_below(root, lambda folder, why: unread.append(Flushed(str(folder), "failed", why=why)))
-    done = 0
-    in_use: list[str] = []
 
     def lost(order: Order, is_late: bool) -> Flushed:
         return Flushed(order.path, "failed", why=LATE.format(limit=limit) if is_late else DIED)
 
-    def all_of(orders: Iterator[Order]) -> Iterator[Flushed]:
-        return work_through(flush_all, ((order,) for order in orders), lost, processes=processes, limit=limit)
+    with Crew(processes, limit) as crew:
+        yield from flush_by(
+            lambda orders: crew.work_through(flush_one, ((order,) for order in orders), lost), root, planner, progress
+        )
 
-    for one in all_of(Order(str(path), planner, 0.0) for path in paths):
+
+def flush_by(
+    carry_out: Callable[[Iterator[Order]], Iterator[Flushed]],
+    root: Path,
+    planner: str,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Iterator[Flushed]:
+    """Flush every library below a folder that is due, by whatever has `flush_one` done to each order.
+
+    What another process has is left for last.
+    """
+    unread: list[Flushed] = []
+    in_use: list[str] = []
+    done = 0
+    paths = libraries_below(root, lambda folder, why: unread.append(Flushed(str(folder), "failed", why=why)))
+    for one in carry_out(Order(str(path), planner, 0.0) for path in paths):
         if one.status == IN_USE:
             in_use.append(one.path)
             continue
@@ -112,7 +121,8 @@ def flush_below(
         progress(done)
         yield one
     until = monotonic() + TOGETHER
-    for one in all_of(Order(path, planner, max(0.0, min(PATIENCE, until - monotonic()))) for path in in_use):
+    later = (Order(path, planner, max(0.0, min(PATIENCE, until - monotonic()))) for path in in_use)
+    for one in carry_out(later):
         done += 1
         progress(done)
         yield Flushed(one.path, "failed", why=one.why) if one.status == IN_USE else one

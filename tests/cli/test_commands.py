@@ -277,6 +277,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("flush", ("flush", "--if-due", "--dry-run")),
     ("flush-estimate", ("flush", "--estimate")),
     ("flush-root", ("flush", "--root", ".")),
+    ("search-root", ("search", "--root", ".", "Nordlys")),
     ("flush", ("flush",)),
     ("undo", ("undo",)),
     ("split", ("split", "maya-work", "--dry-run")),

@@ -1,0 +1,456 @@
+"""Everything that can go wrong, for minutes: writers killed, flushes killed, hostile models, full disks, hands, git.
+
+    python benchmarks/soak.py [--minutes 10] [--seed 1] [--writers 4] [--json FILE]
+
+In rounds of half a minute, each on a new library. In a storm round, writers, each a process, write one entry after
+another and note what was acknowledged; flushes run, by the planner without a model or by a model behind real HTTP that
+is hostile in one way or fails in one; some writers and flushes get no more disk than a few bytes; somebody edits topics
+in an editor that saves over the file; and every second or so SIGKILL meets one of them. In a git round, three clones
+write, flush, commit and merge from each other. After each round every entry is counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from report import table, write_json
+
+from infinimem import Library
+from infinimem.errors import InfinimemError
+from infinimem.store.evidence import all_records
+from infinimem.text.document import parse
+from tests.llm.planner import HOSTILE, hostile, sensible
+from tests.llm.server import FAULTS, Behaviour, Payload, serving
+
+ROUND = 30.0
+WORDS = "Maya Jonas Liv Eirik Admiral boiler harbour choir violin fjord ferry sourdough"
+LIMITS = (
+    "one machine, one file system; SIGKILL, not a power cut",
+    "a small disk is RLIMIT_FSIZE: a file may not grow past it; the disk as a whole does not fill",
+    "an editor saves over a topic only if it has not changed since it was opened, as editors warn",
+    "what a killed writer had not been told may be there or not, but not twice",
+)
+
+WRITER = """
+import random, resource, signal, sys, time
+from pathlib import Path
+from infinimem import Library
+from infinimem.errors import InfinimemError
+folder, name, seed, log = sys.argv[1:]
+chance = random.Random(seed)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+library = Library.open(folder)
+words = "{words}".split()
+with open(log, "a") as file:
+    number = 0
+    while True:
+        number += 1
+        text = f"{{chance.choice(words)}} {{chance.choice(words)}} note {{name}}-{{number}} end"
+        if chance.random() < 0.3:
+            text += f"\\nand goes on {{number}}"
+        print(f"tried {{name}}-{{number}}", file=file, flush=True)
+        time.sleep(chance.random() * 0.2)
+        full = chance.random() < 0.05
+        try:
+            if full:
+                size = (Path(folder) / "CURRENT.md").stat().st_size + chance.randrange(120)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            library.write(text, source=name)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            print(f"told {{name}}-{{number}}", file=file, flush=True)
+        except (InfinimemError, OSError) as error:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            print(f"refused {{name}}-{{number}} {{type(error).__name__}}", file=file, flush=True)
+"""
+WRITER = WRITER.format(words=WORDS)
+
+
+@dataclass
+class Counts:
+    """What a soak counts."""
+
+    rounds: int = 0
+    tried: int = 0
+    acknowledged: int = 0
+    refused: int = 0
+    lost: int = 0
+    doubled: int = 0
+    wrong: int = 0
+    hand_edits: int = 0
+    hand_edits_lost: int = 0
+    flushes: int = 0
+    flushes_killed: int = 0
+    writers_killed: int = 0
+    small_disks: int = 0
+    model_faults: int = 0
+    merges: int = 0
+    findings: int = 0
+    said: list[str] = field(default_factory=list)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--keep", type=Path, help="Keep the libraries of rounds with something amiss in this folder.")
+    given = parser.parse_args()
+    counts = Counts()
+    chance = random.Random(given.seed)
+    until = time.monotonic() + given.minutes * 60
+    while time.monotonic() < until:
+        folder = Path(tempfile.mkdtemp(prefix="soak-"))
+        before = asdict(counts)
+        try:
+            if counts.rounds % 4 == 3:
+                git_round(folder, chance, counts)
+            else:
+                storm_round(folder, chance, counts, given.writers, min(ROUND, until - time.monotonic()))
+        finally:
+            counts.rounds += 1
+            amiss = [
+                name
+                for name in ("lost", "doubled", "wrong", "hand_edits_lost", "findings")
+                if getattr(counts, name) != before[name]
+            ]
+            if amiss and given.keep:
+                shutil.copytree(folder, given.keep / folder.name, symlinks=True)
+                print(f"round {counts.rounds}: {', '.join(amiss)}: kept in {folder.name}", file=sys.stderr)
+            shutil.rmtree(folder, ignore_errors=True)
+    figures = {name: value for name, value in asdict(counts).items() if name != "said"}
+    print(table(("", "infinimem"), [(name.replace("_", " "), value) for name, value in figures.items()]))
+    for line in counts.said:
+        print(line)
+    write_json(
+        given.json, "soak", asdict(counts), limits=LIMITS, minutes=given.minutes, seed=given.seed, writers=given.writers
+    )
+
+
+# A storm
+
+
+def storm_round(folder: Path, chance: random.Random, counts: Counts, writers: int, seconds: float) -> None:
+    """Writers, flushes, a small disk, an editor and SIGKILL on one library; then every entry is counted."""
+    root = folder / "memory"
+    words = WORDS.split()
+    library = Library.open(root, create=True)
+    library.write([f"{word} {words[at - 1]} note start-{at} end" for at, word in enumerate(words)])
+    library.flush("lexical")
+    kind = chance.choice(("", "", *HOSTILE, *FAULTS))
+    good = sensible()
+
+    def answer(payload: Payload) -> str:
+        return hostile(kind, payload, good(payload)) if kind in HOSTILE else good(payload)
+
+    model = Behaviour(answer, fault=lambda number, payload: kind if kind in FAULTS else "")
+    stop = threading.Event()
+    edits: list[str] = []
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    with serving(model) as url:
+        threads = [
+            threading.Thread(target=flush_again_and_again, args=(root, url, chance.random(), stop, counts)),
+            threading.Thread(target=edit_by_hand, args=(root, chance.random(), stop, edits)),
+        ]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + seconds
+        started = 0
+        while time.monotonic() < until:
+            while len(processes) < writers:
+                name = f"w{started}"
+                log = folder / f"{name}.log"
+                command = [sys.executable, "-c", WRITER, str(root), name, str(chance.random()), str(log)]
+                processes[name] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+                started += 1
+            time.sleep(chance.uniform(0.3, 1.5))
+            name = chance.choice(list(processes))
+            processes.pop(name).kill()
+            counts.writers_killed += 1
+        for process in processes.values():
+            process.kill()
+            process.wait()
+        stop.set()
+        for thread in threads:
+            thread.join()
+    counts.model_faults += len(model.requests) if kind else 0
+    count_entries(folder, root, edits, counts, kind)
+
+
+def flush_again_and_again(root: Path, url: str, seed: float, stop: threading.Event, counts: Counts) -> None:
+    """Flushes one after the other: some by the model, some on a small disk, some killed."""
+    chance = random.Random(seed)
+    environment = {
+        **os.environ,
+        "OPENAI_BASE_URL": url,
+        "INFINIMEM_MODEL": "scripted",
+        "INFINIMEM_MODEL_TIMEOUT": "1s",
+        "INFINIMEM_MODEL_DEADLINE": "5s",
+    }
+    while not stop.is_set():
+        planner = chance.choice(("lexical", "model"))
+        small = chance.random() < 0.2
+        size = chance.choice((300, 2_000, 20_000, 60_000))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infinimem", "flush", "-L", str(root), "--planner", planner],
+            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=partial(limit_files, size) if small else None,
+        )  # fmt: skip
+        counts.flushes += 1
+        counts.small_disks += small
+        if chance.random() < 0.5:
+            with suppress_timeout():
+                process.wait(chance.uniform(0.2, 4.0))
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                counts.flushes_killed += 1
+        process.wait()
+        stop.wait(chance.uniform(0, 0.5))
+
+
+def limit_files(size: int) -> None:
+    """No file may grow past so many bytes; the write then fails."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@contextmanager
+def suppress_timeout() -> Iterator[None]:
+    """Waiting may end without anything to be had."""
+    try:
+        yield
+    except subprocess.TimeoutExpired:
+        return
+
+
+def edit_by_hand(root: Path, seed: float, stop: threading.Event, edits: list[str]) -> None:
+    """Open a topic, type a bullet at its end, save over it: unless it has changed meanwhile."""
+    chance = random.Random(seed)
+    number = 0
+    while not stop.wait(chance.uniform(0.5, 2.0)):
+        topics = sorted((root / "topics").rglob("*.md"))
+        if not topics:
+            continue
+        topic = chance.choice(topics)
+        try:
+            before = topic.stat()
+            content = topic.read_bytes()
+            number += 1
+            fresh = topic.with_name(f".{topic.name}.swp")
+            fresh.write_bytes(content.rstrip(b"\n") + f"\n- typed by hand h-{number} end\n".encode())
+            now = topic.stat()
+            if (now.st_mtime_ns, now.st_ino) == (before.st_mtime_ns, before.st_ino):
+                fresh.replace(topic)
+                edits.append(f"h-{number}")
+            else:
+                fresh.unlink()
+        except OSError:
+            continue
+
+
+def count_entries(folder: Path, root: Path, edits: list[str], counts: Counts, kind: str) -> None:
+    """Every entry that was acknowledged is in memory once and in its words; none is there twice."""
+    told = {f"start-{at}" for at in range(len(WORDS.split()))}
+    tried = set(told)
+    for log in folder.glob("w*.log"):
+        for line in log.read_text().splitlines():
+            what, _, name = line.partition(" ")
+            name = name.split(" ")[0]
+            if what == "tried":
+                tried.add(name)
+            elif what == "told":
+                told.add(name)
+            elif what == "refused":
+                counts.refused += 1
+    settle(root, counts)
+    kept = Counter(entry_names(text) for text in words_in(root).values())
+    seen: Counter[str] = Counter()
+    for path in [root / "CURRENT.md", *sorted((root / "topics").rglob("*.md"))]:
+        for entry in parse(path.relative_to(root).as_posix(), path.read_bytes()).entries:
+            seen[entry_names(entry.text)] += 1
+    retired = retired_names(root)
+    counts.tried += len(tried)
+    counts.acknowledged += len(told)
+    for name in sorted(told):
+        if not kept[name]:
+            counts.lost += 1
+            counts.said.append(f"lost: {name} (model: {kind or 'sensible'})")
+        elif seen[name] == 0 and name not in retired:
+            counts.wrong += 1
+            counts.said.append(f"kept in evidence, but neither seen nor retired: {name} (model: {kind or 'sensible'})")
+    for name, number in (kept | seen).items():
+        if number > 1 and name:
+            counts.doubled += 1
+            counts.said.append(f"doubled: {name}: {kept[name]} kept, {seen[name]} seen (model: {kind or 'sensible'})")
+    strange = [name for name in kept if name not in tried and name not in edits and name]
+    counts.wrong += len(strange)
+    counts.said += [f"never written: {name}" for name in strange]
+    every = "".join(path.read_text("utf-8", "replace") for path in root.rglob("*.md"))
+    counts.hand_edits += len(edits)
+    for edit in edits:
+        if f"typed by hand {edit} end" not in every:
+            counts.hand_edits_lost += 1
+            counts.said.append(f"lost by hand: {edit} (model: {kind or 'sensible'})")
+
+
+def settle(root: Path, counts: Counts) -> None:
+    """One quiet flush, which finishes what a killed one left, and a look at every invariant."""
+    library = Library.open(root)
+    try:
+        library.flush("lexical")
+        library.check(fix=True)
+        bad = [found for found in library.check() if found.problem.blocking]
+    except InfinimemError as error:
+        counts.findings += 1
+        counts.said.append(f"after the storm: {error}")
+        return
+    counts.findings += len(bad)
+    counts.said += [f"finding: {found.problem}" for found in bad]
+
+
+def words_in(root: Path) -> dict[int, str]:
+    """The words of every entry by seq, from evidence and the buffer."""
+    found = {seq: record.entries[0][1].text for seq, record in all_records(root).items() if record.entries}
+    for entry in parse("CURRENT.md", (root / "CURRENT.md").read_bytes()).entries:
+        found[entry.seq] = entry.text
+    return found
+
+
+def retired_names(root: Path) -> set[str]:
+    """What left the topics for a reason that evidence tells."""
+    from infinimem.store.evidence import retirement
+
+    return {
+        entry_names(record.entries[0][1].text)
+        for record in all_records(root).values()
+        if record.entries and retirement(record) is not None
+    }
+
+
+def entry_names(text: str) -> str:
+    """The name that a soak's entry bears; "" if it is none, or if its words have suffered."""
+    first, _, rest = text.partition("\n")
+    head, _, tail = first.rpartition(" note ")
+    if not head:
+        head, _, tail = first.rpartition("typed by hand ")
+        return tail.removesuffix(" end") if tail.endswith(" end") else ""
+    name = tail.removesuffix(" end")
+    whole = tail.endswith(" end") and (not rest or rest.strip() == f"and goes on {name.split('-')[-1]}")
+    return name if whole else f"{name} (cut)"
+
+
+# Git
+
+
+def git_round(folder: Path, chance: random.Random, counts: Counts) -> None:
+    """Three clones that write, flush and merge from each other, in any order; then all agree and nothing is lost."""
+    git(folder, "init", "-q", "--bare", "-b", "main", "shared.git")
+    first = folder / "a"
+    git(folder, "clone", "-q", str(folder / "shared.git"), "a")
+    for name in ("a", "b", "c"):
+        if name != "a":
+            git(folder, "clone", "-q", str(folder / "shared.git"), name)
+        clone = folder / name
+        git(clone, "config", "user.name", name)
+        git(clone, "config", "user.email", f"{name}@example.org")
+        if name == "a":
+            ours(clone, "init", str(clone))
+        ours(clone, "init", "--git", str(clone))
+        if name == "a":
+            git(clone, "checkout", "-q", "-B", "main")
+            save(clone)
+            git(clone, "push", "-q", "origin", "main")
+    told: set[str] = set()
+    words = WORDS.split()
+    for step in range(18):
+        clone = folder / chance.choice("abc")
+        match chance.randrange(4):
+            case 0 | 1:
+                for _ in range(chance.randrange(1, 5)):
+                    name = f"{clone.name}-{step * 10 + len(told)}"
+                    Library.open(clone).write(f"{chance.choice(words)} {chance.choice(words)} note {name} end")
+                    told.add(name)
+            case 2:
+                ours(clone, "flush", "-L", str(clone), "--planner", "lexical")
+            case 3:
+                synchronise(clone, counts)
+    for name in ("a", "b", "c", "a", "b"):
+        synchronise(folder / name, counts)
+    counts.tried += len(told)
+    counts.acknowledged += len(told)
+    heads = {git(folder / name, "rev-parse", "HEAD") for name in ("a", "b", "c")}
+    if len(heads) > 1:
+        for name in ("c", "a", "b", "c"):
+            synchronise(folder / name, counts)
+    settle(first, counts)
+    kept = Counter(entry_names(text) for text in words_in(first).values())
+    seen: Counter[str] = Counter()
+    for path in [first / "CURRENT.md", *sorted((first / "topics").rglob("*.md"))]:
+        for entry in parse(path.relative_to(first).as_posix(), path.read_bytes()).entries:
+            seen[entry_names(entry.text)] += 1
+    retired = retired_names(first)
+    for name in sorted(told):
+        if not kept[name] or (not seen[name] and name not in retired):
+            counts.lost += 1
+            counts.said.append(f"lost by git: {name}: {kept[name]} kept, {seen[name]} seen")
+        if kept[name] > 1 or seen[name] > 1:
+            counts.doubled += 1
+            counts.said.append(f"doubled by git: {name}: {kept[name]} kept, {seen[name]} seen")
+
+
+def synchronise(clone: Path, counts: Counts) -> None:
+    """Commit, merge what the others have, settle it, and push."""
+    save(clone)
+    merged = git(clone, "pull", "-q", "--no-rebase", "--no-edit", "origin", "main", check=False)
+    if (clone / ".git" / "MERGE_HEAD").exists():
+        counts.wrong += 1
+        counts.said.append(f"a merge stopped: {merged}")
+        git(clone, "merge", "--abort", check=False)
+        return
+    counts.merges += 1
+    ours(clone, "check", "--fix", "-L", str(clone))
+    save(clone)
+    git(clone, "push", "-q", "origin", "HEAD:main", check=False)
+
+
+def save(clone: Path) -> None:
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "as it is", check=False)
+
+
+def git(folder: Path, *arguments: str, check: bool = True) -> str:
+    """What git prints; with `check` its failure is ours."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    if check and done.returncode:
+        raise RuntimeError(f"git {' '.join(arguments)}: {done.stderr}")
+    return done.stdout.strip() or done.stderr.strip()
+
+
+def ours(folder: Path, *arguments: str) -> None:
+    """One command of infinimem."""
+    subprocess.run([sys.executable, "-m", "infinimem", *arguments], cwd=folder, capture_output=True, check=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""A search through every library below a folder, several at once, as if all were one library.
+
+Scores of different libraries cannot be compared: a word that is rare in one may be common in the next. So each library
+is first asked how many of its units hold each word; the sums are the statistics of them all, by which then each scores
+its own entries. What comes out is the order that one library with all the entries would give.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from infinimem.errors import InfinimemError
+from infinimem.fleet.below import libraries_below
+from infinimem.fleet.crew import MOST, Crew, cores
+from infinimem.fleet.glance import glance_of, is_small, keep_glance, known_glance, read_whole, visible_files
+from infinimem.library import MOST_HITS, Library
+from infinimem.model import Filter, Hit
+from infinimem.search.rank import Statistics, Weights, idf, read_question, score
+from infinimem.search.records import allows, asked_interval, looks_back
+
+LIMIT = 60.0
+"""Seconds that one library may take: a first index of a large one needs some."""
+TOGETHER = 40
+"""Libraries that a process is handed at once: what it takes to hand them over is some tenth of what one takes."""
+T = TypeVar("T")
+DIED = "the process that searched it died, three times; search it alone to see why"
+LATE = "it took longer than {limit:g} s and was left out; search it alone to see why"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hit in one of many libraries; scores compare across all of them."""
+
+    library: str
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A library, or a folder, that was not searched, and why."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """What a search through many libraries found: `searched` ones, of which `holding` held any of the words."""
+
+    hits: tuple[Found, ...]
+    searched: int
+    holding: int
+    troubles: tuple[Trouble, ...]
+
+
+class Ask(NamedTuple):
+    """A library and what is asked of it; `statistics` are those of all, once they are known."""
+
+    path: str
+    query: str
+    k: int
+    filter: Filter
+    audience: str
+    statistics: Statistics | None = None
+
+
+class Counted(NamedTuple):
+    """A library's own statistics, and the language of its words."""
+
+    path: str
+    language: str
+    statistics: Statistics
+
+
+def search_below(
+    root: Path,
+    query: str,
+    k: int = 10,
+    *,
+    filter: Filter = Filter(),
+    audience: str = "",
+    processes: int = 0,
+    limit: float = LIMIT,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Across:
+    """The entries most like a query in all libraries below a folder, best first, each with its library's path.
+
+    A library that cannot be searched is among the troubles and stops no other. What the setting `access` of a library
+    keeps from `audience` neither is found nor counts. Raises `BadInput` for a date that is none.
+    """
+    for date in (filter.since, filter.until, filter.as_of, filter.known_at):
+        if date:
+            asked_interval(date)
+    k = min(k, MOST_HITS)
+    processes = processes or min(cores(), MOST)
+    troubles: list[Trouble] = []
+    paths = libraries_below(root, lambda folder, why: troubles.append(Trouble(str(folder), why)))
+    asks = (Ask(str(path), query, k, filter, audience) for path in paths)
+    counted: list[Counted] = []
+
+    def lost(ask: Ask, is_late: bool) -> Trouble:
+        return Trouble(ask.path, LATE.format(limit=limit) if is_late else DIED)
+
+    with Crew(processes, limit) as crew:
+        for number, one in enumerate(crew.work_through(count_one, pieces_of(asks), lost), 1):
+            progress(number)
+            if isinstance(one, Trouble):
+                troubles.append(one)
+            else:
+                counted.append(one)
+        together = sums(counted)
+        holding = sorted(
+            ((ceiling(one, together[one.language]), one) for one in counted if any(one.statistics.holding.values())),
+            key=lambda pair: (-pair[0], pair[1].path),
+        )
+        best = Best(k)
+        worth = best.worth_asking(
+            (most, Ask(one.path, query, k, filter, audience, together[one.language])) for most, one in holding
+        )
+        for hits in crew.work_through(search_one, pieces_of(worth), lost):
+            if isinstance(hits, Trouble):
+                troubles.append(hits)
+            else:
+                best.take(hits)
+    return Across(best.hits(), len(counted), len(holding), tuple(sorted(troubles, key=lambda one: one.path)))
+
+
+def pieces_of(asks: Iterable[Ask]) -> Iterator[list[Ask]]:
+    """Libraries in portions: small ones at first, so that no process waits for its first."""
+    asks = iter(asks)
+    size = 4
+    while piece := list(islice(asks, size)):
+        yield piece
+        size = min(TOGETHER, size * 2)
+
+
+class Best:
+    """The best hits so far."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.found: list[Found] = []
+
+    def take(self, more: Sequence[Found]) -> None:
+        """Keep the best of what there was and of more."""
+        self.found = heapq.nsmallest(self.k, [*self.found, *more], key=in_order)
+
+    def worth_asking(self, asks: Iterable[tuple[float, Ask]]) -> Iterator[Ask]:
+        """Those, from the most promising on, that may still have a hit better than the worst of the best."""
+        for most, ask in asks:
+            if len(self.found) == self.k and most < self.found[-1].hit.score:
+                return
+            yield ask
+
+    def hits(self) -> tuple[Found, ...]:
+        """Best first."""
+        return tuple(self.found)
+
+
+def in_order(found: Found) -> tuple[float, str, str, int]:
+    """Best first, then by place."""
+    return -found.hit.score, found.library, found.hit.unit.path, found.hit.line
+
+
+def sums(counted: Iterable[Counted]) -> dict[str, Statistics]:
+    """The statistics of all libraries together, by language: a word of another language is another word."""
+    together: dict[str, Statistics] = {}
+    for one in counted:
+        own = one.statistics
+        sum = together.get(one.language, Statistics(0, 0.0, {}))
+        units = sum.units + own.units
+        terms = sum.units * sum.mean_length + own.units * own.mean_length
+        holding = {term: number + sum.holding.get(term, 0) for term, number in own.holding.items()}
+        together[one.language] = Statistics(units, terms / max(1, units), holding)
+    return together
+
+
+def ceiling(one: Counted, together: Statistics) -> float:
+    """A score that no entry of a library can exceed: of each word that it holds, as much as any entry could have."""
+    weights = Weights()
+    most = (weights.k1 + 1) * (1 + weights.speaker) * (1 + weights.when)
+    held = (term for term, number in one.statistics.holding.items() if number)
+    return most * sum(idf(together.units, together.holding[term]) for term in held)
+
+
+def told(work: Callable[[Ask], T]) -> Callable[[Ask], T | Trouble]:
+    """The same, with whatever happens to one library told, never raised."""
+
+    @wraps(work)
+    def tell(ask: Ask) -> T | Trouble:
+        try:
+            return work(ask)
+        except (InfinimemError, OSError) as error:
+            return Trouble(ask.path, str(error))
+        except Exception as error:  # one library's trouble, of whatever kind, is not the others'
+            return Trouble(ask.path, f"unexpected {type(error).__name__}: {error}")
+
+    return tell
+
+
+@told
+def count_one(ask: Ask) -> Counted:
+    """How many units a library has, how long they are, and how many hold each word of the query."""
+    library = opened(ask)
+    language = library.settings.text("language")
+    terms = read_question(ask.query, language).terms
+    place = library.place()
+    listing = visible_files(place)
+    if looks_back(ask.filter) or not is_small(listing):
+        return Counted(ask.path, language, library.index_at(ask.filter).gather(ask.query, 1, ask.filter).statistics)
+    glance = known_glance(place, language, listing)
+    if glance is None:
+        glance = glance_of(read_whole(place, language))
+        keep_glance(place, language, listing, glance)
+    return Counted(ask.path, language, glance.statistics(terms))
+
+
+@told
+def search_one(ask: Ask) -> list[Found]:
+    """The best hits of a library by the statistics of all."""
+    assert ask.statistics is not None
+    library = opened(ask)
+    place = library.place()
+    if looks_back(ask.filter) or not is_small(visible_files(place)):
+        index = library.index_at(ask.filter)
+        gathered = replace(index.gather(ask.query, ask.k, ask.filter), statistics=ask.statistics)
+        return [Found(ask.path, hit) for hit in index.choose(gathered, ask.k, ask.filter, Weights())]
+    language = library.settings.text("language")
+    records = read_whole(place, language)
+    scores = score(read_question(ask.query, language), [record.candidate for record in records], ask.statistics)
+    hits = [
+        Found(ask.path, Hit(record.unit, value))
+        for record, value in zip(records, scores, strict=True)
+        if value > 0 and allows(ask.filter, record.unit)
+    ]
+    return heapq.nsmallest(ask.k, hits, key=in_order)
+
+
+def opened(ask: Ask) -> Library:
+    """The library as its audience may see it."""
+    return Library.open(ask.path, audience=ask.audience, keep_index=False)
