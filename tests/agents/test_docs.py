@@ -212,7 +212,8 @@ def anthropic_server(replies: Sequence[list[dict[str, Any]]]) -> Iterator[tuple[
         server.server_close()
 
 
-def test_the_memory_tool_in_anthropics_own_runner(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["python anthropic", "python anthropic async"])
+def test_the_memory_tool_in_anthropics_own_runner(tmp_path: Path, kind: str) -> None:
     pytest.importorskip("anthropic")
 
     def use(number: int, **command: Any) -> list[dict[str, Any]]:
@@ -221,19 +222,34 @@ def test_the_memory_tool_in_anthropics_own_runner(tmp_path: Path) -> None:
     replies = [
         use(1, command="view", path="/memories"),
         use(2, command="view", path="/memories/../../etc/passwd"),
-        use(3, command="create", path="/memories/maya.md", file_text="- Maya joined Nordlys.\n"),
+        use(3, command="create", path="/memories/maya.md", file_text="- Maya works at Fjord Labs.\n"),
+        use(
+            4, command="str_replace", path="/memories/maya.md", old_str="works at Fjord Labs", new_str="joined Nordlys"
+        ),
+        use(5, command="insert", path="/memories/maya.md", insert_line=0, insert_text="- Her desk is 12.\n"),
+        use(6, command="rename", old_path="/memories/maya.md", new_path="/memories/people/maya.md"),
+        use(7, command="create", path="/memories/scratch.md", file_text="- A thought.\n"),
+        use(8, command="delete", path="/memories/scratch.md"),
+        use(9, command="view", path="/memories/people/maya.md"),
         [{"type": "text", "text": "I will remember it."}],
     ]
     with anthropic_server(replies) as (url, requests):
-        told = run(PROGRAMS["python anthropic"], tmp_path, ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="none")
+        told = run(PROGRAMS[kind], tmp_path, ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="none")
     assert told == "I will remember it.\n"
     assert requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
     results = [request["messages"][-1]["content"][0] for request in requests[1:]]
+    assert [number for number, one in enumerate(results, 1) if one.get("is_error")] == [2]
     assert "Here're the files and directories" in str(results[0]["content"])
-    assert results[1]["is_error"] is True
     assert "would escape /memories" in str(results[1]["content"])
-    [hit] = Library.open(tmp_path / "memory").search("Nordlys")
-    assert (hit.text, hit.topic, hit.source) == ("Maya joined Nordlys.", "maya", "AI")
+    assert "Successfully renamed" in str(results[5]["content"])
+    assert "- Her desk is 12." in str(results[8]["content"])
+    library = Library.open(tmp_path / "memory")
+    [hit] = library.search("Nordlys")
+    assert (hit.text, hit.topic, hit.source) == ("Maya joined Nordlys.", "people/maya", "AI")
+    assert [unit.text for unit in library.index().with_field("", retired=True)] == [
+        "Maya works at Fjord Labs.", "A thought.",
+    ]  # fmt: skip
+    assert library.check() == []
 
 
 def test_the_loop_of_ones_own(tmp_path: Path) -> None:
@@ -261,5 +277,5 @@ def test_threads_and_async_code(tmp_path: Path) -> None:
 
 def test_links_and_names_hold() -> None:
     assert {kind for kind, _ in BLOCKS} == {
-        "sh", "json", "toml", "markdown", "python", "python anthropic", "python openai",
+        "sh", "json", "toml", "markdown", "python", "python anthropic", "python anthropic async", "python openai",
     }  # fmt: skip
