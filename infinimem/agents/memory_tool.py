@@ -11,6 +11,8 @@
     memory = Memory(Library.open("memory", create=True))
     Anthropic().beta.messages.tool_runner(model=…, messages=…, tools=[memory])
 
+With `AsyncAnthropic`, `AsyncMemoryTool` before `BetaAsyncAbstractMemoryTool` is the same.
+
 The package `anthropic` is not imported here. The texts are those of Anthropic's own implementation. A file is shown
 without front matter and signatures; `- ` bullets written into it become entries, a changed one replaces the one it was,
 a deleted one is retired: nothing that was said is lost.
@@ -18,6 +20,7 @@ a deleted one is retired: nothing that was said is lost.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -257,6 +260,51 @@ class MemoryTool:
         rows = [f"{human(whole)}\t{base}", *(f"{human(sizes[one])}\t{base}/{one}" for one in shown)]
         head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
         return "\n".join([head, *rows])
+
+
+class AsyncMemoryTool:
+    """The memory tool for async code: each command in a thread, so that the others need not wait for the disk."""
+
+    refused: type[Exception] = Refused
+    """As `MemoryTool.refused`."""
+
+    def __init__(self, library: Library, **more: Any) -> None:
+        super().__init__(**more)
+        self.library = library
+        self._tool = MemoryTool(library)
+        self._tool.refused = self.refused
+
+    async def run(self, command: Mapping[str, Any] | Any) -> str:
+        """What a command gives, for a loop of one's own. Raises `refused`."""
+        return await asyncio.to_thread(self._tool.run, command)
+
+    async def view(self, command: Any) -> str:
+        """The names below a folder, or the numbered lines of a file."""
+        return await asyncio.to_thread(self._tool.view, command)
+
+    async def create(self, command: Any) -> str:
+        """Make a file; its bullets are entries."""
+        return await asyncio.to_thread(self._tool.create, command)
+
+    async def str_replace(self, command: Any) -> str:
+        """Put another text in the place of one that stands there once."""
+        return await asyncio.to_thread(self._tool.str_replace, command)
+
+    async def insert(self, command: Any) -> str:
+        """Put a text below a line; 0 is the top."""
+        return await asyncio.to_thread(self._tool.insert, command)
+
+    async def delete(self, command: Any) -> str:
+        """Remove a file, or a folder with all that is in it; the words stay in evidence."""
+        return await asyncio.to_thread(self._tool.delete, command)
+
+    async def rename(self, command: Any) -> str:
+        """Give a file or a folder another name; the old one stays findable."""
+        return await asyncio.to_thread(self._tool.rename, command)
+
+    async def clear_all_memory(self) -> str:
+        """Not offered: a library is not emptied by a tool."""
+        return self._tool.clear_all_memory()
 
 
 def part(command: Any, name: str, default: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import typer
@@ -26,12 +27,15 @@ def mcp(ctx: typer.Context) -> int:
     from infinimem.library import Library
     from infinimem.store.layout import find_library, is_library
 
+    gc.disable()  # while the SDK makes its objects, a tenth of the time went into looking for some to throw away
     try:
         from infinimem.agents.server import serve
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise
         raise BadInput("`infinimem mcp` needs the MCP SDK; install it with: pip install 'infinimem[mcp]'") from error
+    finally:
+        gc.enable()
     root, _ = find_library(request_of(ctx).library or None, create=True)
     if not is_library(root):
         say(f"made a library in {root}")

@@ -17,6 +17,7 @@ from typing import Any
 
 import anyio
 import pytest
+import yaml
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from infinimem import Library
@@ -52,15 +53,39 @@ async def connected(command: str, arguments: Sequence[str], folder: Path, **more
 
 
 def test_the_entries_for_mcp_start_the_server(tmp_path: Path) -> None:
-    assert {".mcp.json", ".codex/config.toml"} <= set(FILES)
-    [server] = json.loads(FILES[".mcp.json"])["mcpServers"].values()
-    [other] = tomllib.loads(FILES[".codex/config.toml"])["mcp_servers"].values()
-    [added] = re.findall(r"^claude mcp add (\S+) -- (\S+) (.*)$", DOCS, re.MULTILINE)
-    assert (added[1], added[2].split()) == (other["command"], other["args"])
-    for command, arguments in ((server["command"], server["args"]), (other["command"], other["args"])):
-        tools = anyio.run(lambda: connected(command, arguments, tmp_path))  # noqa: B023
+    """As each program documents its file: the keys it knows, the variables it fills in, the folder it starts from."""
+    home = {"HOME": str(tmp_path / "home")}
+    project, elsewhere = tmp_path / "a project", tmp_path / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    [claude] = json.loads(FILES[".mcp.json"])["mcpServers"].values()
+    [cursor] = json.loads(FILES[".cursor/mcp.json"])["mcpServers"].values()
+    [codex] = tomllib.loads(FILES[".codex/config.toml"])["mcp_servers"].values()
+    for known, server in (
+        ({"type", "command", "args", "env"}, claude),
+        ({"type", "command", "args", "env", "envFile"}, cursor),
+        ({"command", "args", "env", "env_vars", "cwd", "startup_timeout_sec", "tool_timeout_sec", "enabled"}, codex),
+    ):
+        assert set(server) <= known
+        assert isinstance(server["command"], str)
+        assert all(isinstance(word, str) for word in server["args"])
+    assert claude["type"] == cursor["type"] == "stdio"
+    filled = [word.replace("${workspaceFolder}", str(project)) for word in cursor["args"]]
+    for server, arguments, folder in ((claude, claude["args"], project), (cursor, filled, elsewhere)):
+        tools = anyio.run(lambda: connected(server["command"], arguments, folder, **home))  # noqa: B023
         assert "consolidate" in tools
-    assert (tmp_path / ".memory" / "infinimem.yaml").exists(), "the project's own library, made by its first use"
+        library = project / ".memory"
+        assert (library / "infinimem.yaml").exists(), "the project's own library, made by its first use"
+        library.rename(tmp_path / f"library of {server['args'][1][:2]}")
+    assert "consolidate" in anyio.run(lambda: connected(codex["command"], codex["args"], elsewhere, **home))
+    assert list(elsewhere.iterdir()) == [], "yours, not one in the folder where it happened to be started"
+
+
+def test_the_commands_that_add_the_server_name_the_same(tmp_path: Path) -> None:
+    added = re.findall(r"(claude|codex) mcp add (\S+) -- (\S+) ([^`\n]*)", DOCS)
+    assert [(program, name) for program, name, _, _ in added] == [("claude", "infinimem"), ("codex", "infinimem")]
+    [codex] = tomllib.loads(FILES[".codex/config.toml"])["mcp_servers"].values()
+    assert all((command, words.split()) == (codex["command"], codex["args"]) for _, _, command, words in added)
 
 
 def test_the_number_of_tokens_is_the_one_that_is_told() -> None:
@@ -116,7 +141,8 @@ def hook(project: Path, event: str, given: dict[str, Any], **more: str) -> subpr
 
 
 def test_the_hook_at_the_end_keeps_what_was_said_once(project: Path) -> None:
-    transcript = project / "session.jsonl"
+    transcript = project / 'it\'s a "project"' / "session.jsonl"
+    transcript.parent.mkdir()
     given = {"session_id": "s", "transcript_path": str(transcript), "reason": "exit"}
     for rows in (TRANSCRIPT[:4], TRANSCRIPT, TRANSCRIPT):  # the session was resumed, and ended twice
         transcript.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
@@ -131,20 +157,80 @@ def test_the_hook_at_the_end_keeps_what_was_said_once(project: Path) -> None:
     ]
 
 
+def test_the_settings_are_what_claude_code_documents(project: Path) -> None:
+    settings = json.loads((project / ".claude/settings.json").read_text())
+    assert set(settings) == {"env", "hooks"}
+    assert all(isinstance(value, str) for value in settings["env"].values())
+    assert set(settings["hooks"]) == {"SessionStart", "SessionEnd"}
+    for entries in settings["hooks"].values():
+        for entry in entries:
+            assert set(entry) <= {"matcher", "hooks"}
+            for one in entry["hooks"]:
+                assert one["type"] == "command"
+                assert set(one) <= {"type", "command", "timeout"}
+                assert one.get("timeout", 1) <= 60, "Claude Code waits no longer than that at a session's end"
+
+
+def test_the_skill_is_one(project: Path) -> None:
+    """By the specification of skills: names, lengths, and a body that is worth its place in the context."""
+    skill = project / ".claude/skills/memory/SKILL.md"
+    _, head, body = skill.read_text("utf-8").split("---\n", 2)
+    fields = yaml.safe_load(head)
+    assert set(fields) == {"name", "description"}
+    assert fields["name"] == skill.parent.name
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fields["name"])
+    assert 0 < len(fields["name"]) <= 64
+    assert 0 < len(fields["description"]) <= 1024
+    assert "Use it" in fields["description"], "when, not only what"
+    assert len(body.splitlines()) < 500
+
+
 def test_the_hook_at_the_start_gives_the_catalogue_within_its_limits(project: Path) -> None:
+    given = {"session_id": "s", "transcript_path": str(project / "s.jsonl"), "source": "startup", "model": "scripted"}
+    first = hook(project, "SessionStart", given)
+    head = "What memory holds (topic, entries, tokens, summary):\n"
+    assert (first.returncode, first.stderr) == (0, ""), "no error at the very first session"
+    assert first.stdout.startswith(head)
+    assert "infinimem init" in first.stdout
     root = project / "memory"
     Library.open(root, create=True)
+    assert hook(project, "SessionStart", given).stdout == head
     for number in range(300):
         name = f"subject-{number:03}"
         (root / "topics" / f"{name}.md").write_text(f"---\nid: {name}\nsummary: {'Long words. ' * 20}\n---\n# {name}\n")
-    told = hook(project, "SessionStart", {"source": "startup"}).stdout
-    assert told.startswith("What memory holds (topic, entries, tokens, summary):\nsubject-000\t")
-    assert 50 < told.count("\n") <= 201
-    assert len(told.encode()) <= 25_100
+    told = hook(project, "SessionStart", given).stdout
+    assert told.startswith(f"{head}subject-000\t")
+    assert 20 < told.count("\n") <= 202
+    assert re.search(r"^[0-9]+ more of 300 topics; name words to search for", told, re.MULTILINE), (
+        "it is not all there is"
+    )
+    assert len(told) <= 10_000, "of more than that the model sees 2,000"
     (project / "memory/topics").rename(project / "gone")
     (root / "topics").mkdir()
     library_of(root, {"boat": ["The boat Terna has berth 12."]})
-    assert hook(project, "SessionStart", {"source": "startup"}).stdout.count("\n") == 2
+    assert hook(project, "SessionStart", {**given, "source": "compact"}).stdout.count("\n") == 2
+
+
+def test_the_catalogue_for_a_memory_file_keeps_within_its_lines_and_bytes(project: Path) -> None:
+    [command] = re.findall(r"`(infinimem catalog --max-lines 200 --max-bytes 25000)`", DOCS)
+    root = project / "memory"
+    Library.open(root, create=True)
+    for number in range(300):
+        words = "Ein Wört. 日本 " * (number % 12)
+        (root / "topics" / f"subject-{number:03}.md").write_text(
+            f"---\nid: subject-{number:03}\nsummary: {words}\n---\n# A\n"
+        )
+    for removed in (0, 250):
+        for page in sorted((root / "topics").iterdir())[:removed]:
+            page.unlink()
+        done = subprocess.run(
+            shlex.split(command), cwd=project, capture_output=True,
+            env=environment(project, INFINIMEM_LIBRARY=str(root)), check=True,
+        )  # fmt: skip
+        told = done.stdout.decode("utf-8")
+        assert told.count("\n") <= 200
+        assert len(done.stdout) <= 25_000
+        assert told.count("subject-") == (50 if removed else 200)
 
 
 def commands_in(text: str) -> list[str]:
@@ -212,7 +298,8 @@ def anthropic_server(replies: Sequence[list[dict[str, Any]]]) -> Iterator[tuple[
         server.server_close()
 
 
-def test_the_memory_tool_in_anthropics_own_runner(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["python anthropic", "python anthropic async"])
+def test_the_memory_tool_in_anthropics_own_runner(tmp_path: Path, kind: str) -> None:
     pytest.importorskip("anthropic")
 
     def use(number: int, **command: Any) -> list[dict[str, Any]]:
@@ -221,19 +308,34 @@ def test_the_memory_tool_in_anthropics_own_runner(tmp_path: Path) -> None:
     replies = [
         use(1, command="view", path="/memories"),
         use(2, command="view", path="/memories/../../etc/passwd"),
-        use(3, command="create", path="/memories/maya.md", file_text="- Maya joined Nordlys.\n"),
+        use(3, command="create", path="/memories/maya.md", file_text="- Maya works at Fjord Labs.\n"),
+        use(
+            4, command="str_replace", path="/memories/maya.md", old_str="works at Fjord Labs", new_str="joined Nordlys"
+        ),
+        use(5, command="insert", path="/memories/maya.md", insert_line=0, insert_text="- Her desk is 12.\n"),
+        use(6, command="rename", old_path="/memories/maya.md", new_path="/memories/people/maya.md"),
+        use(7, command="create", path="/memories/scratch.md", file_text="- A thought.\n"),
+        use(8, command="delete", path="/memories/scratch.md"),
+        use(9, command="view", path="/memories/people/maya.md"),
         [{"type": "text", "text": "I will remember it."}],
     ]
     with anthropic_server(replies) as (url, requests):
-        told = run(PROGRAMS["python anthropic"], tmp_path, ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="none")
+        told = run(PROGRAMS[kind], tmp_path, ANTHROPIC_BASE_URL=url, ANTHROPIC_API_KEY="none")
     assert told == "I will remember it.\n"
     assert requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
     results = [request["messages"][-1]["content"][0] for request in requests[1:]]
+    assert [number for number, one in enumerate(results, 1) if one.get("is_error")] == [2]
     assert "Here're the files and directories" in str(results[0]["content"])
-    assert results[1]["is_error"] is True
     assert "would escape /memories" in str(results[1]["content"])
-    [hit] = Library.open(tmp_path / "memory").search("Nordlys")
-    assert (hit.text, hit.topic, hit.source) == ("Maya joined Nordlys.", "maya", "AI")
+    assert "Successfully renamed" in str(results[5]["content"])
+    assert "- Her desk is 12." in str(results[8]["content"])
+    library = Library.open(tmp_path / "memory")
+    [hit] = library.search("Nordlys")
+    assert (hit.text, hit.topic, hit.source) == ("Maya joined Nordlys.", "people/maya", "AI")
+    assert [unit.text for unit in library.index().with_field("", retired=True)] == [
+        "Maya works at Fjord Labs.", "A thought.",
+    ]  # fmt: skip
+    assert library.check() == []
 
 
 def test_the_loop_of_ones_own(tmp_path: Path) -> None:
@@ -261,5 +363,5 @@ def test_threads_and_async_code(tmp_path: Path) -> None:
 
 def test_links_and_names_hold() -> None:
     assert {kind for kind, _ in BLOCKS} == {
-        "sh", "json", "toml", "markdown", "python", "python anthropic", "python openai",
+        "sh", "json", "toml", "markdown", "python", "python anthropic", "python anthropic async", "python openai",
     }  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem import Library
-from infinimem.agents.memory_tool import MemoryTool, Refused, human
+from infinimem.agents.memory_tool import AsyncMemoryTool, MemoryTool, Refused, human
 from infinimem.model import Filter
 from infinimem.store.evidence import all_records, retirement
 from tests.conftest import NIGHTLY
@@ -30,6 +30,12 @@ class Theirs(tools._beta_builtin_memory_tool.BetaLocalFilesystemMemoryTool):  # 
 
 class Ours(MemoryTool, tools.BetaAbstractMemoryTool):  # type: ignore[misc, name-defined]
     """Our commands behind Anthropic's base class, as the module's documentation shows it."""
+
+    refused = tools.ToolError
+
+
+class OursAsync(AsyncMemoryTool, tools.BetaAsyncAbstractMemoryTool):  # type: ignore[misc, name-defined]
+    """The same for async code."""
 
     refused = tools.ToolError
 
@@ -93,6 +99,44 @@ def test_each_command_says_what_anthropics_own_tool_says(tmp_path: Path) -> None
         assert said(ours, command) == said(theirs, command), command
     assert ours.library.check() == []
     assert ours.to_dict() == {"type": "memory_20250818", "name": "memory"}
+
+
+def test_each_command_says_the_same_in_async_code(tmp_path: Path) -> None:
+    ours, same = Ours(opened(tmp_path / "a")), OursAsync(opened(tmp_path / "b"))
+
+    async def said_async(command: dict[str, Any]) -> str:
+        try:
+            return str(await same.call(command))
+        except tools.ToolError as refusal:
+            return f"refused: {refusal}"
+
+    async def all_said() -> list[str]:
+        return [await said_async(command) for command in FILES]
+
+    assert asyncio.run(all_said()) == [said(ours, command) for command in FILES]
+    assert same.to_dict() == ours.to_dict()
+    assert [page.read_bytes() for page in sorted((ours.library.root / "topics").rglob("*.md"))] == [
+        page.read_bytes() for page in sorted((same.library.root / "topics").rglob("*.md"))
+    ]
+    with pytest.raises(tools.ToolError, match="not cleared"):
+        asyncio.run(same.clear_all_memory())
+
+
+def test_async_commands_that_run_side_by_side_all_arrive(tmp_path: Path) -> None:
+    tool = AsyncMemoryTool(opened(tmp_path))
+
+    async def all_at_once() -> list[str]:
+        made = [
+            tool.run({"command": "create", "path": f"/memories/note-{number}.md", "file_text": f"- Fact {number}.\n"})
+            for number in range(12)
+        ]
+        return await asyncio.gather(*made)
+
+    assert len(asyncio.run(all_at_once())) == 12
+    assert sorted(hit.text for hit in tool.library.search("fact", k=20)) == sorted(f"Fact {n}." for n in range(12))
+    assert tool.library.check() == []
+    with pytest.raises(Refused, match="Unknown command: format"):
+        asyncio.run(tool.run({"command": "format"}))
 
 
 def test_a_listing_shows_two_levels_with_sizes(tmp_path: Path) -> None:
