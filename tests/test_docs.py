@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -145,3 +148,33 @@ def test_the_list_in_the_readme_and_the_one_in_contributing_are_the_layers() -> 
 
 def test_contributing_is_one_page() -> None:
     assert len((ROOT / "CONTRIBUTING.md").read_text("utf-8").splitlines()) <= 66
+
+
+# Commands named in a text
+
+SPAN = re.compile(r"`([^`]+)`")
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: f"{page.parent.name}-{page.name}")
+def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    wrong = []
+    for span in (" ".join(span.split()) for span in SPAN.findall(text)):
+        words = re.sub(r"^infinimem |-L \S+ ", "", span).split()
+        is_call = span.startswith("infinimem ") and bool(words)
+        if is_call and not words[0].startswith("--") and words[0] not in (*COMMANDS, "…", "COMMAND"):
+            wrong.append(span)
+        elif is_call or (len(words) > 1 and words[0] in COMMANDS and "=" not in words[1]):
+            known = options_of(words[0] if words[0] in COMMANDS else "write")
+            wrong += [span for option in OPTION.findall(" ".join(words)) if option not in known]
+    assert not wrong
+
+
+@cache
+def options_of(name: str) -> frozenset[str]:
+    """The options that a command takes, the general ones among them."""
+    caught = io.StringIO()
+    with redirect_stdout(caught):
+        main([name, "--help"])
+        main(["--help"])
+    return frozenset(OPTION.findall(caught.getvalue()))
