@@ -188,6 +188,7 @@ def provoked(library: Library) -> dict[tuple[str, str], Callable[[], object]]:
         ("summaries", "UnknownTopic"): lambda: library.summaries("nothing"),
         ("trace", "UnknownSeq"): lambda: library.trace(99),
         ("history", "UnknownTopic"): lambda: library.history("nothing"),
+        ("history", "UnknownSeq"): lambda: library.history(seq=99),
         ("diff", "BadInput"): lambda: library.diff("soon"),
         ("diff", "UnknownTopic"): lambda: library.diff(topic="nothing"),
         ("file_of", "UnknownTopic"): lambda: library.file_of("nothing"),

@@ -127,12 +127,12 @@ def places() -> list[list[str]]:
 
 def test_the_readme_lists_every_folder_and_module_and_no_other() -> None:
     named = {name for group in places() for name in group}
-    assert not [name for name in named if not (ROOT / name).exists()]
+    assert not [name for name in named if not (ROOT / name).exists()], "gone; README, Where things are"
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     tops = {f"{path.partition('/')[0]}/" for path in tracked if "/" in path} - {"infinimem/"}
     inside = [path.removeprefix("infinimem/").partition("/") for path in tracked if path.startswith("infinimem/")]
     ours = {f"infinimem/{name}{slash}" for name, slash, _ in inside} - {f"infinimem/{name}" for name in UNLISTED}
-    assert tops | ours <= named
+    assert not (tops | ours) - named, "new; put it into the README's Where things are, in its layer"
 
 
 def test_the_list_in_the_readme_and_the_one_in_contributing_are_the_layers() -> None:
