@@ -15,6 +15,7 @@ import yaml
 
 from infinimem.cli import main
 from infinimem.cli.commands import COMMANDS
+from infinimem.config import SETTINGS
 from infinimem.plan.paper import STEPS
 from tests.pages import PAGES, ROOT, SHOWN, examples_in, play
 from tests.test_architecture import LAYERS
@@ -178,3 +179,14 @@ def options_of(name: str) -> frozenset[str]:
         main([name, "--help"])
         main(["--help"])
     return frozenset(OPTION.findall(caught.getvalue()))
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: f"{page.parent.name}-{page.name}")
+def test_every_file_and_setting_that_a_page_names_exists(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    spans = SPAN.findall(text)
+    paths = [span for span in spans if re.fullmatch(r"(infinimem|tests|tools|benchmarks|docs|prompts)/[\w./-]*", span)]
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    groups = "|".join({setting.name.partition(".")[0] for setting in SETTINGS if "." in setting.name})
+    named = {span.partition(":")[0] for span in spans if re.match(rf"({groups})\.[a-z_]+(:|$)", span)}
+    assert named <= {setting.name for setting in SETTINGS} | {"git.md"}
