@@ -52,6 +52,10 @@ def test_every_public_name_is_documented_once() -> None:
         assert name == "CURRENT" or len(inspect.getdoc(owner) or "") > 10, name
 
 
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(infinimem.__file__).parent / "py.typed").is_file()
+
+
 def make_api_errors() -> set[str]:
     return {error.__name__ for error in make_api.errors()}
 
