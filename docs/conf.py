@@ -4,7 +4,12 @@ project = "infinimem"
 extensions = ["myst_parser"]  # Markdown
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"
-html_theme_options = {"description": "Memory as a folder of plain text", "fixed_sidebar": True}
+html_theme_options = {
+    "description": "Memory as a folder of plain text",
+    "fixed_sidebar": True,
+    "page_width": "1240px",
+    "body_max_width": "960px",
+}
 html_show_copyright = False
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3

@@ -52,6 +52,10 @@ def test_every_public_name_is_documented_once() -> None:
         assert name == "CURRENT" or len(inspect.getdoc(owner) or "") > 10, name
 
 
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (Path(infinimem.__file__).parent / "py.typed").is_file()
+
+
 def make_api_errors() -> set[str]:
     return {error.__name__ for error in make_api.errors()}
 
@@ -188,6 +192,7 @@ def provoked(library: Library) -> dict[tuple[str, str], Callable[[], object]]:
         ("summaries", "UnknownTopic"): lambda: library.summaries("nothing"),
         ("trace", "UnknownSeq"): lambda: library.trace(99),
         ("history", "UnknownTopic"): lambda: library.history("nothing"),
+        ("history", "UnknownSeq"): lambda: library.history(seq=99),
         ("diff", "BadInput"): lambda: library.diff("soon"),
         ("diff", "UnknownTopic"): lambda: library.diff(topic="nothing"),
         ("file_of", "UnknownTopic"): lambda: library.file_of("nothing"),
