@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -33,6 +33,8 @@ from infinimem.text.tokens import estimate
 TOPICS = "infinimem://topics/"
 PAGE = 200
 """Resources that one listing names."""
+LONGEST_RESOURCE = 100_000
+"""Characters of one resource."""
 NAMED = 150
 """Tokens of topic names in the instructions."""
 PATIENCE = 1.0
@@ -213,9 +215,23 @@ def resource(library: Library, filter: Filter, uri: str) -> types.ReadResourceRe
     if found is None:
         raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}; list the resources, or call catalog")
     if memory.filter == Filter():
-        text = "\n".join(read_page(memory.root, found, 1, 0, "").lines)
+        lines: Sequence[str] = read_page(memory.root, found, 1, 0, "").lines
     else:
-        text = "\n".join(entry_line(memory, unit) for unit in units_of(memory, path_of(found)))
+        lines = [entry_line(memory, unit) for unit in units_of(memory, path_of(found))]
+    text = bounded(lines, found)
     safe = text.encode("utf-8", "backslashreplace").decode("utf-8")
     content = types.TextResourceContents(uri=str(uri), mime_type="text/markdown", text=safe)
     return types.ReadResourceResult(contents=[content])
+
+
+def bounded(lines: Sequence[str], topic: str) -> str:
+    """A document's lines, as many as a client should be sent at once; and how to see the others."""
+    used = 0
+    shown: list[str] = []
+    for line in lines:
+        used += len(line) + 1
+        if used > LONGEST_RESOURCE and shown:
+            more = f"({len(lines) - len(shown):,} more lines: read, topic={topic}, first={len(shown) + 1})"
+            return "\n".join((*shown, "", more))
+        shown.append(line if len(line) <= LONGEST_RESOURCE else f"{line[:LONGEST_RESOURCE]} … (cut)")
+    return "\n".join(shown)

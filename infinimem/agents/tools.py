@@ -24,7 +24,7 @@ from infinimem.library import Library
 from infinimem.llm.port import Call, Tool
 from infinimem.model import Filter, Unit
 from infinimem.readers import tools as reader
-from infinimem.readers.arguments import Fault, arguments_of, is_nothing, short
+from infinimem.readers.arguments import PLACE, Fault, arguments_of, is_nothing, number_in, short
 from infinimem.readers.lines import LONGEST_ENTRY, LONGEST_LINE, flat
 from infinimem.readers.memory import Memory, catalog, cited, marked, open_memory, units_of
 from infinimem.store.layout import BUFFER
@@ -191,7 +191,8 @@ def look(name: str, longest: int) -> Runner:
             rows = {row.topic: row for row in catalog(memory)}
             topics = [row_values(rows[topic]) for topic in told.topics]
             return Result(told.text, {"note": note, "topics": topics})
-        entries = [entry_values(marked(memory, unit), longest) for unit in told.units]
+        start = number_in(arguments, "start", 1) if name == "read" else 1
+        entries = [entry_values(marked(memory, unit), longest, start) for unit in told.units]
         return Result(told.text, {"note": note, "entries": entries})
 
     return runner
@@ -203,9 +204,10 @@ def row_values(row: Any) -> dict[str, Any]:
     return {"topic": row.topic, "entries": row.entries, "tokens": row.tokens, "summary": summary}
 
 
-def entry_values(unit: Unit, longest: int) -> dict[str, Any]:
-    """An entry as values: what is empty is left out."""
-    text = unit.text if len(unit.text) <= longest else f"{unit.text[:longest]} … (cut)"
+def entry_values(unit: Unit, longest: int, start: int = 1) -> dict[str, Any]:
+    """An entry as values, its text from a character on: what is empty is left out."""
+    text = unit.text[max(0, start - 1) :]
+    text = text if len(text) <= longest else f"{text[:longest]} … (cut)"
     by = unit.get("retired_by")
     retired = f"{unit.retired} by #{by}" if unit.retired and by not in ("", "0") else unit.retired
     values = {
@@ -227,6 +229,10 @@ def entry_values(unit: Unit, longest: int) -> dict[str, Any]:
 def write(library: Library, arguments: Mapping[str, Any], filter: Filter) -> Result:
     """Append entries; says their numbers, and when it is time to consolidate."""
     entries = [draft(value) for value in entries_in(arguments)]
+    for entry in entries:
+        if PLACE.fullmatch(str(entry.get("supersedes", ""))):  # cited, instead of numbered
+            meant = reader.unit_asked(memory_for(library, filter), {"seq": entry["supersedes"]})
+            entry["supersedes"] = render_seqs(meant.seqs)
     key = arguments.get("key")
     key = "" if is_nothing(key) else str(key)
     try:

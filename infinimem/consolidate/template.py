@@ -23,6 +23,10 @@ LIKE_EACH = 3
 MOST_TOPICS = SMALL_CATALOGUE
 FEW = 3
 """Older entries that are shown with a new one if so many share words with it."""
+LONGEST = 4_000
+"""Characters of a new entry that are shown: a plan names it by its number."""
+LONGEST_OLD = 1_000
+"""Characters of an older one."""
 HEADINGS = 8
 """Headings of a topic that are shown."""
 TopicRow = tuple[str, int, str]
@@ -61,9 +65,7 @@ def plan_template(
         "gate": f"{settings.number('gate.supersede'):g}",
         "shortlist": shortlist(len(shown), len(rows)),
         "topics": data([topic_line(root, row, bare=passes is not None) for row in shown]) if rows else "(none yet)",
-        "entries": data(
-            "".join("".join(entry_lines(one.signature, one.text)) for one in entries).rstrip("\n").split("\n")
-        ),
+        "entries": data("".join(map(shown_text, entries)).rstrip("\n").split("\n")),
         "older": data([older_line(unit) for unit in older]),
         "pairs": "\n".join(f"{seq}: {', '.join(map(str, olds))}" for seq, olds in pairs) or "(none)",
     }
@@ -74,10 +76,16 @@ def first_of(entries: Sequence[Entry], most_tokens: int) -> Sequence[Entry]:
     """The first entries, as far as a number of tokens goes (0 = all); one at least."""
     used = 0
     for at, entry in enumerate(entries):
-        used += estimate("".join(entry_lines(entry.signature, entry.text)))
+        used += estimate(shown_text(entry))
         if most_tokens and at and used > most_tokens:
             return entries[:at]
     return entries
+
+
+def shown_text(entry: Entry) -> str:
+    """A new entry as the task shows it."""
+    text = entry.text if len(entry.text) <= LONGEST else f"{entry.text[:LONGEST].rstrip()} … (cut)"
+    return "".join(entry_lines(entry.signature, text))
 
 
 def topics_like(entries: Sequence[Entry], rows: Sequence[TopicRow], index: Finder) -> list[TopicRow]:
@@ -113,7 +121,9 @@ def older_line(unit: Unit) -> str:
     """An entry that stands in a document, on one line: `[seq] document · date · source: text`."""
     when = unit.time or (f"noted {unit.observed[:10]}" if unit.observed else "")
     about = " · ".join(word for word in (unit.topic, when, unit.source) if word)
-    return f"[{render_seqs(unit.seqs)}] {about}: {' '.join(unit.text.split())}"
+    text = " ".join(unit.text.split())
+    text = text if len(text) <= LONGEST_OLD else f"{text[:LONGEST_OLD]} … (cut)"
+    return f"[{render_seqs(unit.seqs)}] {about}: {text}"
 
 
 def older_shown(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from infinimem.errors import InfinimemError
+from infinimem.errors import BadPattern, InfinimemError
 from infinimem.grep import Match, compile_pattern, grep
 from infinimem.llm.port import Call, Tool
 from infinimem.model import CURRENT, Filter, Unit, path_of
@@ -36,6 +36,8 @@ from infinimem.readers.memory import (
     allowed,
     allowed_old,
     catalog,
+    cited,
+    marked,
     older,
     place_of,
     successor,
@@ -144,6 +146,7 @@ TOOLS = (
         first=NUMBER,
         last=NUMBER,
         heading=TEXT,
+        start={"type": "integer", "description": "character of a long entry"},
     ),
     tool("trace", "What an entry replaced and what replaced it.", ["seq"], seq=NUMBER),
     tool("catalog", "More documents, searched or page by page.", [], query=TEXT, start=NUMBER),
@@ -324,7 +327,10 @@ def run_grep(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room: i
     pattern = text_in(arguments, "pattern", EXAMPLES["grep"])
     topic = text_in(arguments, "topic")
     start = max(1, number_in(arguments, "start", 1))
-    compiled = compile_pattern(pattern, ignore_case=True)
+    try:
+        compiled = compile_pattern(pattern, ignore_case=True)
+    except BadPattern as error:
+        raise Fault(f"{one_line(error)}; put a \\ before a character that is meant itself, or search") from error
     files = list_files(memory.root)
     if topic or memory.filter.topic:
         paths = [path_of(topic_named(memory, topic) if topic else memory.filter.topic)]
@@ -421,12 +427,31 @@ def run_read(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room: i
     if not units:
         why = " that passes the filters" if memory.filter != Filter() else ""
         return Observation(f"{where}: no entry{why}; try other lines, or search.", brief="no entry")
+    longest = max(FEWEST, min(LONGEST_ENTRY, 3 * room - 300))
+    start = number_in(arguments, "start", 1)
+    if start > 1:
+        return rest_of(memory, units[0], start, longest)
     known = frozenset(shown.units)
-    lines, fitted = lines_of(memory, units, room, LONGEST_ENTRY, known)
+    cut = [replace(unit, text=f"{unit.text[:longest]} … (cut)") if len(unit.text) > longest else unit for unit in units]
+    lines, fitted = lines_of(memory, cut, room, longest + 100, known)
     seen = units[:fitted]
     more = f"; go on with first={units[fitted].line}" if fitted < len(units) else ""
+    long = next((unit for unit in seen if len(unit.text) > longest and place_of(unit) not in known), None)
+    if long is not None:
+        more = f"; the rest of {cited(long)}: topic={cited(long)}, start={longest + 1}{more}"
     fresh = tuple(unit for unit in seen if place_of(unit) not in known)
     return Observation(f"{where}{more}:\n{fenced(lines)}", fresh, brief=f"{len(seen)} of {len(units)}")
+
+
+def rest_of(memory: Memory, unit: Unit, start: int, longest: int) -> Observation:
+    """A long entry from some character on."""
+    whole = len(unit.text)
+    if start > whole:
+        raise Fault(f"{cited(unit)} has {whole:,} characters; start is 1 to {whole}")
+    end = min(whole, start - 1 + longest)
+    more = f"; go on with start={end + 1}" if end < whole else ""
+    line = f"{head_of(marked(memory, unit))}: {flat(unit.text[start - 1 : end], 2 * longest)}"
+    return Observation(f"characters {start}-{end} of {whole}{more}:\n{fenced([line])}", (unit,), brief=f"from {start}")
 
 
 def no_heading(memory: Memory, topic: str, heading: str) -> Observation:

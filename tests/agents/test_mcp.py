@@ -177,7 +177,9 @@ FAULTS: list[tuple[str, dict[str, Any] | None, str]] = [
     ("search", {"query": {"a": 1}}, "query is a text, not an object"),
     ("search", {"query": "boat", "since": "last week"}, "since is a date such as 2026, 2026-05"),
     ("search", {"query": "boat", "topic": "bota"}, 'there is no document "bota"; the nearest: boat'),
-    ("grep", {"pattern": "(a+"}, "cannot be read: missing )"),
+    ("grep", {"pattern": "(a+"}, "cannot be read: missing ): (a+; put a \\ before a character that is meant itself"),
+    ("read", {"topic": "boat:9", "start": 9000}, "characters; start is 1 to"),
+    ("write", {"entries": [{"text": "a", "supersedes": "bota:3"}]}, 'there is no document "bota"; the nearest: boat'),
     ("read", {"topic": "../../etc/passwd"}, "there is no document"),
     ("read", {"topic": "boat", "first": 900}, "has lines 1-"),
     ("read", {"topic": "boat", "heading": "Sails"}, "boat has no such heading"),
@@ -355,6 +357,89 @@ def test_a_large_buffer_is_given_in_parts(tmp_path: Path) -> None:
     assert sum(sizes) == 501
     assert len(sizes) > 2
     assert library.status().buffered == 0
+
+
+def test_a_whole_working_session_wastes_no_call(tmp_path: Path) -> None:
+    """Whatever an agent is told is short, right, and names the next call where one is needed."""
+    library = library_of(
+        tmp_path / "memory",
+        {
+            "maya": [{"text": "Maya works at Fjord Labs.", "source": "user", "time": "2025-09-01"}, "Maya has a cat."],
+            "harbour": [f"Berth {number} is taken by boat KX7-{number}." for number in range(400)],
+            "log": ["Start of the log. " + " ".join(f"word{number}" for number in range(3000)) + " The end is blue."],
+        },
+    )
+
+    async def work(session: ClientSession, said: Any) -> None:
+        sizes: list[int] = []
+
+        async def ask(name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+            text, values = await call(session, name, **arguments)
+            sizes.append(max(estimate(text), estimate(json.dumps(values, ensure_ascii=False))))
+            return text, values
+
+        assert "403 entries in 3 documents" in said.instructions
+        _, values = await ask("catalog")
+        assert [row["topic"] for row in values["topics"]] == ["harbour", "log", "maya"]
+        _, values = await ask("search", query="where does Maya work")
+        works = next(entry for entry in values["entries"] if "Fjord" in entry["text"])
+        text, _ = await ask("grep", pattern="kx7-39[0-9]")
+        assert text.startswith("10 match, by document; 1-10:")
+        seen = 0
+        arguments: dict[str, Any] = {"topic": "harbour"}
+        while arguments:  # page by page, as each answer says
+            text, values = await ask("read", **arguments)
+            seen += len(values["entries"])
+            found = re.search(r"go on with first=([0-9]+)", text.split("\n")[0])
+            arguments = {"topic": "harbour", "first": int(found[1])} if found else {}
+        assert seen == 400
+        whole = ""
+        arguments = {"topic": "log"}
+        while arguments:  # a long entry piece by piece
+            text, values = await ask("read", **arguments)
+            whole += values["entries"][0]["text"].removesuffix(" … (cut)")
+            found = re.search(r"start=([0-9]+)", text.split("\n")[0])
+            place = values["entries"][0]["place"]
+            arguments = {"topic": place, "start": int(found[1])} if found else {}
+        assert whole == library.search("log word1")[0].text
+        told, values = await ask(
+            "write",
+            entries=[
+                {"text": "Maya joined Nordlys.", "source": "user", "time": "2026-05-01", "supersedes": works["place"]},
+                {"text": "Ola is the new harbour master.", "source": "user"},
+                {"text": "A long report. " + "Nothing happened at berth 3. " * 2000},
+            ],
+        )
+        seqs = values["seqs"]
+        assert told.startswith(f"written as #{seqs[0]}-{seqs[-1]}")
+        text, _ = await ask("trace", seq=works["seq"])
+        assert text.startswith("it is no longer true") and f"replaced by: [CURRENT:3] #{seqs[0]}" in text
+        _, values = await ask("consolidate")
+        assert f'seqs: "{seqs[0]}-{seqs[-1]}"' in values["task"]
+        assert f"[{works['seq']}] maya · 2025-09-01 · user: Maya works at Fjord Labs." in values["task"]
+        steps = (
+            f"- extend: {{topic: maya, heading: '', seqs: {seqs[0]}}}\n"
+            f"- retire: {{seq: {works['seq']}, by: {seqs[0]}, why: superseded, conf: 0.95}}\n"
+            f"- extend: {{topic: harbour, heading: People, seqs: {seqs[1]}-{seqs[2]}}}\n"
+        )
+        told, values = await ask(
+            "consolidate", plan=f"plan: 1\nbuffer: {{seqs: '{seqs[0]}-{seqs[-1]}'}}\nsteps:\n{steps}"
+        )
+        assert told == "3 entries sorted, 1 retired; documents: maya, harbour"
+        text, values = await ask("search", query="where does Maya work")
+        now = next(entry for entry in values["entries"] if entry["text"] == "Maya joined Nordlys.")
+        assert "Fjord" not in text
+        _, values = await ask("read", topic=now["place"])
+        assert values["entries"][0]["text"] == "Maya joined Nordlys.", "what is cited opens at its line"
+        told, _ = await ask("consolidate")
+        assert told == "CURRENT is empty: there is nothing to consolidate"
+        assert max(sizes) < 6_000, sizes
+        answer = await session.read_resource("infinimem://topics/harbour")
+        [content] = answer.contents
+        assert len(content.text) < 101_000  # type: ignore[union-attr]
+
+    with_session(library.root, work)
+    assert library.check() == []
 
 
 # Resources
