@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_every_public_name_is_documented_once() -> None:
     for name in (*listed, *METHODS):
         owner = getattr(Library, name) if name in METHODS else getattr(infinimem, name)
         assert name == "CURRENT" or len(inspect.getdoc(owner) or "") > 10, name
+
+
+def test_what_the_page_for_agents_imports_is_there() -> None:
+    page = (ROOT / "docs" / "agents.md").read_text("utf-8")
+    found = re.findall(r"^from (infinimem\.[\w.]+) import (.+)$", page, re.MULTILINE)
+    assert {module for module, _ in found} == {"infinimem.agents.memory_tool", "infinimem.agents.tools"}
+    for module, names in found:
+        owner = import_module(module)
+        assert all(inspect.getdoc(getattr(owner, name.strip())) for name in names.split(","))
 
 
 def test_the_package_says_that_it_is_typed() -> None:

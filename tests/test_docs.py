@@ -126,6 +126,7 @@ def places() -> list[list[str]]:
     return found
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the files of a checkout are asked from git")
 def test_the_readme_lists_every_folder_and_module_and_no_other() -> None:
     named = {name for group in places() for name in group}
     assert not [name for name in named if not (ROOT / name).exists()], "gone; README, Where things are"
