@@ -217,11 +217,12 @@ def output_schema(name: str) -> Schema:
         case "ask":
             return answer_schema()
         case "search":
-            return rows(record(**PIECE, fields=FIELDS))
+            opposed = rows(number(least=1), "entries that cannot be true together with it")
+            return rows(record(**PIECE, fields=FIELDS, contradicts=opposed))
         case "search-root":
             return record(
                 root=text(), searched=number("libraries"), holding=number("libraries that hold any of the words"),
-                hits=rows(record(library=text("its path"), **PIECE, fields=FIELDS), "best first"),
+                hits=rows(record(library=text("its path"), **PIECE, fields=FIELDS, contradicts=SEQS), "best first"),
                 troubles=rows(record(path=text(), why=text()), "libraries that were not searched"),
             )  # fmt: skip
         case "recover":
@@ -364,6 +365,7 @@ def view_schema(name: str) -> Schema:
                 record(
                     topic=text(), path=text(), title=text(), summary=text(), entries=number(), tokens=number(),
                     guest=truth("a file of another tool: read, never changed"),
+                    contradictions=number("pairs of entries, one of them here, that cannot both be true"),
                 )
             )  # fmt: skip
         case "grep":

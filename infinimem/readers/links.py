@@ -108,6 +108,13 @@ def opposed(memory: Memory, units: Sequence[Unit]) -> dict[Place, list[Unit]]:
     return found
 
 
+def disputes(memory: Memory, units: Sequence[Unit] | None = None) -> list[tuple[Unit, Unit]]:
+    """Each pair of entries of which one is said to contradict the other, one of them among `units` (None: any)."""
+    if units is None:
+        units = allowed(memory, memory.index.having("links", OPPOSED))
+    return [(unit, other) for unit in units for other in opposed(memory, [unit]).get(place_of(unit), ())]
+
+
 def against(unit: Unit) -> list[Tie]:
     """The links by which a unit says that it contradicts another."""
     return [tie for tie in parse_links(unit.get("links")) if tie.relation == OPPOSED and tie.seqs]
