@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
-    from infinimem.evolve.interpretation import Version
+    from infinimem.evolve.interpretation import Outline, Version
     from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Review
     from infinimem.evolve.timeline import Held
@@ -942,6 +942,14 @@ class Library:
 
         self.owner_only("the history of summaries")
         return summary_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
+
+    def outlines(self, topic: str) -> list[Outline]:
+        """The versions of a topic's headings that the library remembers without git, oldest first."""
+        from infinimem.evolve.interpretation import heading_versions
+        from infinimem.store.read import read_file
+
+        self.owner_only("the history of headings")
+        return heading_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
 
     def trace(self, seq: int) -> Trace:
         """Where a seq stands, its words in evidence, what it replaced and what replaced it. Raises `UnknownSeq`."""

@@ -27,6 +27,7 @@ ABOUT = {
     "trace": "trace --json: an entry's story, or a list of them",
     "history": "history --json: what happened, newest first",
     "history-summary": "history TOPIC --summary --json: what the summary said, newest first",
+    "history-headings": "history TOPIC --headings --json: which headings came and went, newest first",
     "diff": "diff --json: what changed, by entry",
     "timeline": "timeline --json: from when to when each statement held",
     "stats": "stats --json: sizes, growth, sources",
@@ -107,6 +108,11 @@ PIECE = {
     "retired": text("empty while it holds; else superseded, duplicate, expired or deleted"),
     "dates": DATES,
     "score": share("compares within one answer only"),
+}
+VERSION = {
+    "at": text("since when; empty where that is not known"),
+    "op": text("flush, command, undo, hand, or found: it was there already"),
+    "by": text("who planned it: lexical, model, plan or hand; empty where nobody did"),
 }
 PROBLEM = {"path": text(), "line": number("0 is the whole file"), "message": text()}
 FINDING = record(
@@ -385,11 +391,11 @@ def view_schema(name: str) -> Schema:
         case "trace":
             return {"anyOf": [story_schema(), rows(story_schema())]}
         case "history-summary":
-            made = text("flush, undo, hand, or found: it was there already")
             drifted = share("from the first version: 0 the same words, 1 none in common")
-            return rows(
-                record(at=text("since when; empty where that is not known"), op=made, drift=drifted, summary=text())
-            )
+            return rows(record(**VERSION, drift=drifted, summary=text()))
+        case "history-headings":
+            named = {name: rows(text()) for name in ("headings", "added", "removed")}
+            return rows(record(**VERSION, **named))
         case "review":
             return review_schema()
         case "feedback":

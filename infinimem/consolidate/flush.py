@@ -141,6 +141,7 @@ def flush(
         more = buffer.unseen + len(WRITTEN.findall(rest))
         run = begin(root, buffer, settings, at)
         run.dry, run.apart = dry_run, apart
+        run.by = "plan" if plan is not None else "lexical" if thinker is None else "model"
         if plan is None and thinker is not None:
             from infinimem.access.sight import MODEL, sight
             from infinimem.consolidate.model_passes import Planning, plan_by_model

@@ -246,7 +246,9 @@ def retire(desk: Desk, step: Retire) -> Desk:
 
 
 def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Document:
-    """The document without a heading of ours under which nothing stands any more."""
+    """The document without a heading of ours under which nothing stands any more; one that is pinned keeps them."""
+    if is_pinned(document):
+        return document
     for number, block in enumerate(document.blocks):
         body = document.lines[block.span.start + 1 : block.span.stop]
         deeper = number + 1 < len(document.blocks) and document.blocks[number + 1].level > block.level
@@ -266,6 +268,8 @@ def insert_entries(document: Document, heading: str, entries: Sequence[Entry]) -
     ending = ending_of(document.lines)
     lines = [line for entry in entries for line in entry_lines(entry.signature, entry.text, ending)]
     name = as_read(heading)
+    if name and is_pinned(document) and block_called(document, name) is None:
+        name = ""  # a person keeps the headings as they are
     for wanted in (name,) if name else ("", as_read(title_of(document))):
         name = wanted
         block = block_called(document, name)
