@@ -129,7 +129,8 @@ def disputes(memory: Memory, units: Sequence[Unit] | None = None) -> list[tuple[
     """Each pair of entries of which one is said to contradict the other, one of them among `units` (None: any)."""
     if units is None:
         units = allowed(memory, memory.index.having("links", OPPOSED))
-    return [(unit, other) for unit in units for other in opposed(memory, [unit]).get(place_of(unit), ())]
+    facing = opposed(memory, units)
+    return [(unit, other) for unit in units for other in facing.get(place_of(unit), ())]
 
 
 def against(unit: Unit) -> list[Tie]:
