@@ -1,13 +1,17 @@
-"""What links learned from use are worth: python benchmarks/links.py [LOCOMO.json]
+"""What links learned from use are worth: python benchmarks/links.py [LOCOMO.json] [--json FILE]
 
 On the sample library, or on conversations with questions, each flushed. Of the questions every second one is taken as
 asked and answered with the entries that really answer it (so this is the most that use can teach); `reconsolidate`
 links from that, and the other questions are measured, which taught nothing. Whatever is chosen (how many different
 questions a link needs, how much a linked entry's rank gains) is chosen inside the first half: learned on a quarter,
-measured on the other. Reported on the second half, with the 95 % interval of a paired bootstrap over questions:
+measured on the other. Reported on the second half, by category, with the 95 % interval of a paired bootstrap over
+questions:
 
-- R@5 of `search`, and with `gain` times the score of a hit added to what it links to
+- R@5 of `search` in the library before and after it was taught, as the product ranks
+- R@5 of `search` with `gain` times the score of a hit added to what it links to: what the product does not do
 - the share of a question's entries among what a reader gathers (room of 3,000 tokens), without and with links
+
+No category may lose more than half a point in what the product does; the last column says whether that holds.
 """
 
 from __future__ import annotations
@@ -19,10 +23,11 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from infinimem import Library
 from infinimem.model import Filter, Hit, Unit
@@ -38,11 +43,21 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.answers import questions as sample_questions  # noqa: E402
 from benchmarks.conversations import LOCOMO, locomo  # noqa: E402
 from benchmarks.recall import written  # noqa: E402
+from benchmarks.report import table, write_json  # noqa: E402
 
+KINDS = {"1": "1 multi-hop", "2": "2 temporal", "3": "3 open-domain", "4": "4 single-hop"}
+ALLOWED = 0.5
+"""Points that a category may lose."""
+LIMITS = (
+    "links are learned from what really answers the questions of the first half: the most that use can teach",
+    "English chat between two people; hardly any two turns answer three different questions together",
+    "retrieval only: no answer is written or judged",
+)
 K = 5
 NUMBERS = {name: str(number) for number, name in LOCOMO.items()}
 NEEDED = (1, 2, 3)
 GAINS = (0.0, 0.1, 0.2, 0.4)
+SAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,7 @@ class Measured:
     """A question's shares: of `search` by gain, and of what a reader gathers without and with links."""
 
     kind: str
+    untaught: float
     ranked: tuple[float, ...]
     plain: float
     walked: float
@@ -72,14 +88,23 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, nargs="?")
+    parser.add_argument("--json", type=Path, help="write the figures there too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         libraries = conversations(given.data, Path(scratch)) if given.data else [sample(Path(scratch))]
         print(f"{len(libraries)} libraries, {sum(len(asked) for _, asked in libraries)} questions that have an answer")
         needed, gain = choose(libraries)
         print(f"chosen inside the first half: {needed} different questions for a link, gain {GAINS[gain]}")
-        for count in dict.fromkeys((needed, 3)):
-            report(libraries, count, gain)
+        found = [row for count in dict.fromkeys((3, needed)) for row in report(libraries, count, gain)]
+    write_json(
+        given.json,
+        "links",
+        found,
+        limits=LIMITS,
+        seed=1,
+        samples=SAMPLES,
+        chosen={"needed": needed, "gain": GAINS[gain]},
+    )
 
 
 def sample(scratch: Path) -> tuple[Library, list[Asked]]:
@@ -125,36 +150,57 @@ def choose(libraries: Sequence[tuple[Library, list[Asked]]]) -> tuple[int, int]:
     return best[1], best[2]
 
 
-def report(libraries: Sequence[tuple[Library, list[Asked]]], needed: int, gain: int) -> None:
-    """What the second half shows."""
+def report(libraries: Sequence[tuple[Library, list[Asked]]], needed: int, gain: int) -> list[dict[str, Any]]:
+    """What the second half shows, by category and in all."""
     scores = [one for library, asked in libraries for one in measure(library, asked[::2], asked[1::2], needed)]
-    print(f"second half, {len(scores)} questions, links need {needed} different ones:")
-    tell("R@5 of search", [(one.ranked[0], one.ranked[gain]) for one in scores])
-    tell("gathered by a reader", [(one.plain, one.walked) for one in scores])
-    for kind in sorted({one.kind for one in scores}):
-        own = [one for one in scores if one.kind == kind]
-        tell(f"  {kind}: R@5 of search", [(one.ranked[0], one.ranked[gain]) for one in own])
+    print(f"\nsecond half, {len(scores)} questions, links need {needed} different ones:\n")
+    kinds = sorted({one.kind for one in scores})
+    rows = []
+    for kind in [*kinds, "all"]:
+        own = [one for one in scores if kind in (one.kind, "all")]
+        measures = (
+            ("R@5 of search, as shipped", [(one.untaught, one.ranked[0]) for one in own]),
+            ("gathered by a reader, as shipped", [(one.plain, one.walked) for one in own]),
+            (f"R@5 of search, gain {GAINS[gain]} (not shipped)", [(one.ranked[0], one.ranked[gain]) for one in own]),
+        )
+        rows += [{"needed": needed, "kind": kind, "n": len(own), **compared(name, pairs)} for name, pairs in measures]
+    rows.sort(key=lambda row: str(row["measure"]))
+    print(table(HEAD, [cells(row) for row in rows]))
+    return rows
 
 
-def tell(name: str, pairs: Sequence[tuple[float, float]]) -> None:
-    """Both means, their difference and its interval."""
+HEAD = ("measure", "category", "n", "without", "with links", "difference, 95 % interval", "loses at most 0.5")
+
+
+def cells(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """A row of the table."""
+    kind = KINDS.get(row["kind"], row["kind"])
+    interval = f"{row['difference']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
+    holds = "yes" if row["difference"] >= -ALLOWED else "no"
+    return row["measure"], kind, row["n"], row["before"], row["after"], interval, holds
+
+
+def compared(name: str, pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Both means in percent, their difference and its interval."""
     chance = random.Random(1)
     differences = [after - before for before, after in pairs]
-    means = sorted(sum(chance.choices(differences, k=len(differences))) / len(differences) for _ in range(2000))
+    means = sorted(sum(chance.choices(differences, k=len(differences))) / len(differences) for _ in range(SAMPLES))
     before, after = (100 * sum(values) / len(pairs) for values in zip(*pairs, strict=True))
-    low, high = 100 * means[50], 100 * means[1949]
-    print(f"{name:34} {before:5.1f} -> {after:5.1f}  difference {after - before:+.2f} [{low:+.2f}, {high:+.2f}]")
-    sys.stdout.flush()
+    low, high = 100 * means[SAMPLES // 40], 100 * means[SAMPLES - SAMPLES // 40 - 1]
+    return {
+        "measure": name, "before": before, "after": after, "difference": after - before, "low": low, "high": high,
+    }  # fmt: skip
 
 
 def measure(library: Library, teaching: Sequence[Asked], asked: Sequence[Asked], needed: int) -> list[Measured]:
     """Learn from some questions, measure others, and take back what was learned."""
+    untaught = [found_in(library, question) for question in asked]
     teach(library, teaching)
     os.environ["INFINIMEM_LINKS_QUESTIONS"] = str(needed)
     taught = Library.open(library.root)
     learned = taught.reconsolidate()
     print(f"    {len(learned.lessons)} links from {len(teaching)} questions", file=sys.stderr)
-    scores = [measure_one(taught, question) for question in asked]
+    scores = [measure_one(taught, question, before) for question, before in zip(asked, untaught, strict=True)]
     if learned.report.flushed:
         taught.undo()
     return scores
@@ -170,8 +216,13 @@ def teach(library: Library, questions: Sequence[Asked]) -> None:
     (library.root / RECALLS).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def measure_one(library: Library, question: Asked) -> Measured:
-    """One question."""
+def found_in(library: Library, question: Asked) -> float:
+    """R@5 of search for one question, as the library is."""
+    return share([hit.seqs for hit in library.index().search(question.text, K)], question)
+
+
+def measure_one(library: Library, question: Asked, untaught: float) -> Measured:
+    """One question in the library that was taught; `untaught` is its R@5 before."""
     index = library.index()
     hits = index.search(question.text, 100)
     memory = open_memory(library.root, index, Filter(), "english")
@@ -181,7 +232,7 @@ def measure_one(library: Library, question: Asked) -> Measured:
         pieces = gather(memory, question.text, found, switches=switches, walk=Walk()).pieces
         shares.append(share([piece.seqs for piece in pieces], question))
     ranked = tuple(share([hit.seqs for hit in lifted(library, hits, gain)[:K]], question) for gain in GAINS)
-    return Measured(question.kind, ranked, shares[0], shares[1])
+    return Measured(question.kind, untaught, ranked, shares[0], shares[1])
 
 
 def lifted(library: Library, hits: Sequence[Hit], gain: float) -> list[Hit]:

@@ -91,6 +91,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("links.candidates", 40, "count", "entries that links are followed to, at most"),  # All-Mem 4.1, L
     Setting("links.kept", 16, "count", "entries found and linked that a reader keeps, together"),  # All-Mem 4.1, K
     Setting("links.questions", 3, "count", "different questions before `reconsolidate` links two entries"),
+    Setting("links.in_flush", False, "truth", "a flush that has something to do also does what `reconsolidate` does"),
     Setting("links.least", 0.5, "share", "weight from which on `reconsolidate` links two entries"),
     Setting("links.half_life", 180 * 86400.0, "duration", "after this time a question counts half (30d, 26w)"),
     Setting("ask.tokens", 3000, "count", "tokens of evidence that an answer is written from"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
-from infinimem.model import CURRENT, Filter, Hit, Signature, Step, path_of
+from infinimem.model import CURRENT, Filter, Hit, Signature, Step, Unit, path_of
 from infinimem.store.buffer import Appended, Draft, append, noted_at
 from infinimem.store.layout import EVIDENCE, create_library, hide_state, is_library
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
-    from infinimem.evolve.interpretation import Version
+    from infinimem.evolve.interpretation import Outline, Version
     from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Review
     from infinimem.evolve.timeline import Held
@@ -395,6 +395,7 @@ class Library:
                 merging=merge,
                 following=following,
                 apart=apart,
+                lessons=self._lessons,
                 progress=progress or (lambda stage, done, total: None),
             )
 
@@ -410,6 +411,16 @@ class Library:
         if report.more and report.seqs and not dry_run:
             report = replace(report, left=waiting(self.root))
         return self._as_seen(self._committed(replace(report, settled=settled), dry_run=dry_run))
+
+    def _lessons(self) -> list[Step]:
+        """What `reconsolidate` would do now, where a flush is to do it by the way."""
+        if not self.settings.truth("links.in_flush"):
+            return []
+        from infinimem.evolve.reconsolidate import learn
+        from infinimem.store.usage import read_recalls
+
+        index = self._finder().index
+        return [lesson.step for lesson in learn(read_recalls(self.root), index, self.settings, self.clock())]
 
     def finish_merges(self) -> tuple[str, ...]:
         """Do what git merges of this library have left to be done; gives a line for each thing done.
@@ -860,6 +871,14 @@ class Library:
             raise BadInput("no model is configured; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY")
         return ("agentic" if wanted == "auto" else wanted), model
 
+    def disputes(self, units: Sequence[Unit] | None = None, *, filter: Filter = Filter()) -> list[tuple[Unit, Unit]]:
+        """Pairs of entries that contradict each other, by `contradicts` links: of some units, or all there are."""
+        from infinimem.readers.links import disputes
+        from infinimem.readers.memory import open_memory
+
+        memory = open_memory(self.place(), self.index_at(filter), filter, self.settings.text("language"))
+        return disputes(memory, units)
+
     def catalog(self, *, filter: Filter = Filter()) -> list[CatalogRow]:
         """Every topic document with its summary and size in estimated tokens, sorted by id; CURRENT is not among them.
 
@@ -923,6 +942,14 @@ class Library:
 
         self.owner_only("the history of summaries")
         return summary_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
+
+    def outlines(self, topic: str) -> list[Outline]:
+        """The versions of a topic's headings that the library remembers without git, oldest first."""
+        from infinimem.evolve.interpretation import heading_versions
+        from infinimem.store.read import read_file
+
+        self.owner_only("the history of headings")
+        return heading_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
 
     def trace(self, seq: int) -> Trace:
         """Where a seq stands, its words in evidence, what it replaced and what replaced it. Raises `UnknownSeq`."""

@@ -201,10 +201,10 @@ def stats(root: Path, index: Index) -> Stats:
 def summaries(root: Path, rows: Sequence[CatalogRow]) -> Summaries:
     """Whether summaries say only what stands below them, and how far they are from their first versions."""
     from infinimem.evolve.interpretation import keeps_to, versions_of
-    from infinimem.store.summaries import read_summaries
+    from infinimem.store.summaries import read_versions
 
     noted: dict[str, list[dict[str, Any]]] = {}
-    for row in read_summaries(root):
+    for row in read_versions(root):
         if isinstance(row.get("summary"), str):
             noted.setdefault(str(row.get("topic")), []).append(row)
     said = [row for row in rows if row.summary and row.entries]

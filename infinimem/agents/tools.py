@@ -26,6 +26,7 @@ from infinimem.model import Filter, Unit
 from infinimem.readers import tools as reader
 from infinimem.readers.arguments import PLACE, Fault, arguments_of, is_nothing, number_in, short
 from infinimem.readers.lines import LONGEST_ENTRY, LONGEST_LINE, flat
+from infinimem.readers.links import disputes
 from infinimem.readers.memory import Memory, catalog, cited, marked, open_memory, units_of
 from infinimem.store.layout import BUFFER
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -193,9 +194,17 @@ def look(name: str, longest: int) -> Runner:
             return Result(told.text, {"note": note, "topics": topics})
         start = number_in(arguments, "start", 1) if name == "read" else 1
         entries = [entry_values(marked(memory, unit), longest, start) for unit in told.units]
-        return Result(told.text, {"note": note, "entries": entries})
+        warnings = [warning(unit, other) for unit, other in disputes(memory, told.units)]
+        text = "\n".join([told.text, *warnings])
+        return Result(text, {"note": note, "entries": entries, **({"warnings": warnings} if warnings else {})})
 
     return runner
+
+
+def warning(unit: Unit, other: Unit) -> str:
+    """That what was found has another side, with its words."""
+    both = f"#{unit.seqs[0]} and #{other.seqs[0]} [{cited(other)}]"
+    return f"! {both} contradict each other, only one can be true: {flat(other.text, LONGEST_LINE)}"
 
 
 def row_values(row: Any) -> dict[str, Any]:

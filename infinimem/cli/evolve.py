@@ -279,12 +279,9 @@ def feedback(
 
     What is noted of an ask are the seqs that it showed and cited, in .infinimem/recalls.jsonl; no words.
     """
-    shown_seqs = open_library(ctx).feedback(verdict)
-    if wants_json(ctx):
-        emit({"verdict": verdict, "shown": list(shown_seqs)})
-    else:
-        say(f"noted: {verdict}, for the ask that showed {', '.join(map(str, shown_seqs))}")
-    return 0
+    from infinimem.cli.find import tell_verdict
+
+    return tell_verdict(ctx, verdict)
 
 
 @app.command(epilog=examples("infinimem reconsolidate --dry-run", "infinimem reconsolidate"))

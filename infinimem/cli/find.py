@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from infinimem.ask import Answer, Evidence, Round
     from infinimem.grep import Match
-    from infinimem.model import Filter, Hit
+    from infinimem.model import Filter, Hit, Unit
 
 app = command_app()
 SHOWN = 20
@@ -51,11 +51,14 @@ SHOWN = 20
         "infinimem ask Where does Maya work?",
         "infinimem ask 'Where did Maya work?' --as-of 2026-02",
         "infinimem ask 'What did Ines say?' --where source=Ines --since 2026-05 -k 3",
+        "infinimem ask Where does Maya work? && infinimem ask --good",
     )
 )
 def ask(
     ctx: typer.Context,
-    question: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="The question, quoted or not.")],
+    question: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUESTION...]", help="The question, quoted or not.")
+    ] = None,
     k: Annotated[
         int | None, typer.Option("-k", metavar="N", min=1, help="Pieces of evidence; by default as config says.")
     ] = None,
@@ -71,12 +74,20 @@ def ask(
     known_at: KnownAt = "",
     everything: Everything = False,
     trace: Annotated[bool, typer.Option("--trace", help="Say how it was found.")] = False,
+    good: Annotated[bool, typer.Option("--good", help="Note that the answer is good; alone: the last one.")] = False,
+    bad: Annotated[bool, typer.Option("--bad", help="Note that the answer is bad; alone: the last one.")] = False,
 ) -> int:
     """Answer a question from memory, with the place of every piece of evidence.
 
-    The exit code is 1 when memory does not hold it, 4 when a model failed to write the answer.
+    The exit code is 1 when memory does not hold it, 4 when a model failed to write the answer. What --good and --bad
+    note is for `reconsolidate`.
     """
-    words = text_of(question, "question")
+    if good and bad:
+        raise BadInput("give one of --good and --bad")
+    verdict = "good" if good else "bad" if bad else ""
+    if verdict and not question:
+        return tell_verdict(ctx, verdict)
+    words = text_of(question or [], "question")
     filter = filter_of(where, since, until, ns, as_of, known_at, everything)
     streams = is_terminal() and not wants_json(ctx)
     heard = Heard()
@@ -94,11 +105,23 @@ def ask(
     else:
         heard.end()
         print_answer(library.root, answer, filter, heard.text, alone=evidence, scores=trace)
+    if verdict and answer.evidence:
+        library.feedback(verdict)
     if trace:
         say_how(answer, filter)
     if answer.failed:
         return ModelFailed.exit_code
     return 0 if answer.found else 1
+
+
+def tell_verdict(ctx: typer.Context, verdict: str) -> int:
+    """Note what a person thinks of the last answer."""
+    seqs = open_library(ctx).feedback(verdict)
+    if wants_json(ctx):
+        emit({"verdict": verdict, "shown": list(seqs)})
+    else:
+        say(f"noted: {verdict}, for the ask that showed {', '.join(map(str, seqs))}")
+    return 0
 
 
 class Heard:
@@ -310,10 +333,14 @@ def search(
         return search_root(ctx, root, words, k, filter)
     library = shown_library(ctx)
     hits = library.search(words, k, filter=filter)
+    against: dict[tuple[str, int], list[Unit]] = {}
+    for unit, other in library.disputes([hit.unit for hit in hits], filter=filter):
+        against.setdefault((unit.path, unit.line), []).append(other)
+    others = [against.get((hit.unit.path, hit.line), []) for hit in hits]
     if wants_json(ctx):
-        emit([hit_values(hit) for hit in hits])
+        emit([hit_values(hit, facing) for hit, facing in zip(hits, others, strict=True)])
     else:
-        print_hits(library.root, hits)
+        print_hits(library.root, hits, others=others)
     if not hits:
         say("nothing found")
     return 0 if hits else 1
@@ -357,7 +384,7 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
     return 5 if found.troubles else 0 if found.hits else 1
 
 
-def hit_values(hit: Hit) -> dict[str, Any]:
+def hit_values(hit: Hit, facing: Sequence[Unit] = ()) -> dict[str, Any]:
     """A hit as JSON has it."""
     return {
         "seqs": list(hit.seqs),
@@ -373,12 +400,18 @@ def hit_values(hit: Hit) -> dict[str, Any]:
         "fields": dict(hit.unit.fields),
         "retired": hit.unit.retired,
         "dates": date_values(hit.text, hit.time or hit.unit.observed),
+        "contradicts": [unit.seqs[0] for unit in facing],
     }
 
 
-def print_hits(root: Path, hits: list[Hit], library: str = "") -> None:
-    """The place and two lines of text on a terminal, one line with tabs for a program; the library's name, if given."""
-    for hit in hits:
+def print_hits(
+    root: Path, hits: Sequence[Hit], library: str = "", others: Sequence[Sequence[Unit]] | None = None
+) -> None:
+    """The place and two lines of text on a terminal, one line with tabs for a program; the library's name, if given.
+
+    `others` are, for each hit, the entries that contradict it.
+    """
+    for hit, facing in zip(hits, [()] * len(hits) if others is None else others, strict=True):
         place = f"{hit.topic}:{hit.line}"
         named = (shown(library),) if library else ()
         about = [hit.time[:10] or noted(hit.unit.observed), on_one_line(hit.source)]
@@ -392,8 +425,12 @@ def print_hits(root: Path, hits: list[Hit], library: str = "") -> None:
             out(f"  {first}")
             if more:
                 out("  " + cut(" ".join(more), min(width(), READABLE) - 2))
+            for unit in facing:
+                said = f"  ! contradicts [{unit.topic}:{unit.line}] {on_one_line(unit.text)}"
+                out(paint(cut(shown(said), min(width(), READABLE)), "yellow"))
         else:
-            out("\t".join((*named, place, *about, text)))
+            warning = "".join(f"  (contradicts {unit.topic}:{unit.line})" for unit in facing)
+            out("\t".join((*named, place, *about, text + warning)))
 
 
 # grep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from infinimem.library import Library
-    from infinimem.model import Entry, Filter
+    from infinimem.model import Entry, Filter, Unit
     from infinimem.reading import Status, Trace
     from infinimem.search.index import CatalogRow
 
@@ -137,10 +138,15 @@ def catalog(
         rows = with_words(library, rows, words, filter)
     lines = ["\t".join((row.topic, str(row.entries), str(row.tokens), on_one_line(row.summary))) for row in rows]
     kept = fitting(lines, max_lines or 0, max_bytes or 0)
+    listed = {row.topic for row in rows[:kept]}
+    pairs = [pair for pair in library.disputes(filter=filter) if not listed.isdisjoint((pair[0].topic, pair[1].topic))]
     if wants_json(ctx):
-        emit([row_values(row) for row in rows[:kept]])
+        emit([row_values(row, pairs) for row in rows[:kept]])
     else:
         print_rows(library.root, rows[:kept])
+    for unit, other in pairs:
+        places = f"{unit.topic}:{unit.line} and {other.topic}:{other.line}"
+        say(f"! {places} contradict each other; only one of them can be true")
     if kept < len(rows):
         say(f"{len(rows) - kept:,} more of {count(len(rows), 'topic')}; name words to search for, or raise the limit")
     if words and not rows:
@@ -169,7 +175,7 @@ def fitting(lines: list[str], max_lines: int, max_bytes: int) -> int:
     return kept
 
 
-def row_values(row: CatalogRow) -> dict[str, Any]:
+def row_values(row: CatalogRow, pairs: Sequence[tuple[Unit, Unit]]) -> dict[str, Any]:
     """A row as JSON has it."""
     return {
         "topic": row.topic,
@@ -179,6 +185,7 @@ def row_values(row: CatalogRow) -> dict[str, Any]:
         "entries": row.entries,
         "tokens": row.tokens,
         "guest": row.guest,
+        "contradictions": sum(row.topic in (unit.topic, other.topic) for unit, other in pairs),
     }
 
 

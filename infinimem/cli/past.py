@@ -33,6 +33,7 @@ MOST_PROSE = 3
         "infinimem history maya-work -n 5",
         "infinimem history 12",
         "infinimem history maya-work --summary",
+        "infinimem history maya-work --headings",
     )
 )
 def history(
@@ -44,6 +45,9 @@ def history(
     summary: Annotated[
         bool, typer.Option("--summary", help="Of a topic: how its summary changed, newest first.")
     ] = False,
+    headings: Annotated[
+        bool, typer.Option("--headings", help="Of a topic: which headings came and went, newest first.")
+    ] = False,
 ) -> int:
     """What happened, newest first: when, what, which topics and entries.
 
@@ -52,8 +56,13 @@ def history(
     when, and how far that is from its first version (0 the same, 1 no word in common); what git has is not looked at.
     """
     from infinimem.cli.progress import shown_library
+    from infinimem.errors import BadInput
 
     library = shown_library(ctx)
+    if summary and headings:
+        raise BadInput("give one of --summary and --headings")
+    if headings:
+        return tell_headings(ctx, library, what, most)
     if summary:
         return tell_summaries(ctx, library, what, most)
     seq = seq_named(library, what)
@@ -75,15 +84,49 @@ def tell_summaries(ctx: typer.Context, library: Library, topic: str, most: int) 
         raise BadInput("name the topic: infinimem history TOPIC --summary")
     versions = library.summaries(topic)[::-1][:most]
     if wants_json(ctx):
-        emit([{"at": one.at, "op": one.op, "drift": round(one.drift, 4), "summary": one.text} for one in versions])
+        emit([
+            {"at": one.at, "op": one.op, "by": one.by, "drift": round(one.drift, 4), "summary": one.text}
+            for one in versions
+        ])  # fmt: skip
         return 0
-    lines = [(when(one.at), one.op, f"{one.drift:.2f}", on_one_line(one.text)) for one in versions]
+    lines = [(when(one.at), made(one.op, one.by), f"{one.drift:.2f}", on_one_line(one.text)) for one in versions]
     if is_terminal():
         table(lines, ("dim", "", ">yellow", ""))
     else:
         for line in lines:
             out("\t".join(line))
     return 0
+
+
+def tell_headings(ctx: typer.Context, library: Library, topic: str, most: int) -> int:
+    """The versions of a topic's headings, newest first: what came and what went."""
+    from infinimem.errors import BadInput
+
+    if not topic:
+        raise BadInput("name the topic: infinimem history TOPIC --headings")
+    versions = library.outlines(topic)[::-1][:most]
+    if wants_json(ctx):
+        emit([
+            {"at": one.at, "op": one.op, "by": one.by, "headings": list(one.headings), "added": list(one.added),
+             "removed": list(one.removed)}
+            for one in versions
+        ])  # fmt: skip
+        return 0
+    lines = []
+    for one in versions:
+        words = "; ".join([*(f"+ {name}" for name in one.added), *(f"- {name}" for name in one.removed)])
+        lines.append((when(one.at), made(one.op, one.by), on_one_line(words or "in another order")))
+    if is_terminal():
+        table(lines, ("dim", "", ""))
+    else:
+        for line in lines:
+            out("\t".join(line))
+    return 0
+
+
+def made(op: str, by: str) -> str:
+    """`flush (model)`: what changed something, and who planned it."""
+    return f"{op} ({by})" if by and by != op else op
 
 
 def seq_named(library: Library, what: str) -> int:

@@ -27,6 +27,7 @@ ABOUT = {
     "trace": "trace --json: an entry's story, or a list of them",
     "history": "history --json: what happened, newest first",
     "history-summary": "history TOPIC --summary --json: what the summary said, newest first",
+    "history-headings": "history TOPIC --headings --json: which headings came and went, newest first",
     "diff": "diff --json: what changed, by entry",
     "timeline": "timeline --json: from when to when each statement held",
     "stats": "stats --json: sizes, growth, sources",
@@ -107,6 +108,11 @@ PIECE = {
     "retired": text("empty while it holds; else superseded, duplicate, expired or deleted"),
     "dates": DATES,
     "score": share("compares within one answer only"),
+}
+VERSION = {
+    "at": text("since when; empty where that is not known"),
+    "op": text("flush, command, undo, hand, or found: it was there already"),
+    "by": text("who planned it: lexical, model, plan or hand; empty where nobody did"),
 }
 PROBLEM = {"path": text(), "line": number("0 is the whole file"), "message": text()}
 FINDING = record(
@@ -217,11 +223,12 @@ def output_schema(name: str) -> Schema:
         case "ask":
             return answer_schema()
         case "search":
-            return rows(record(**PIECE, fields=FIELDS))
+            opposed = rows(number(least=1), "entries that cannot be true together with it")
+            return rows(record(**PIECE, fields=FIELDS, contradicts=opposed))
         case "search-root":
             return record(
                 root=text(), searched=number("libraries"), holding=number("libraries that hold any of the words"),
-                hits=rows(record(library=text("its path"), **PIECE, fields=FIELDS), "best first"),
+                hits=rows(record(library=text("its path"), **PIECE, fields=FIELDS, contradicts=SEQS), "best first"),
                 troubles=rows(record(path=text(), why=text()), "libraries that were not searched"),
             )  # fmt: skip
         case "recover":
@@ -364,6 +371,7 @@ def view_schema(name: str) -> Schema:
                 record(
                     topic=text(), path=text(), title=text(), summary=text(), entries=number(), tokens=number(),
                     guest=truth("a file of another tool: read, never changed"),
+                    contradictions=number("pairs of entries, one of them here, that cannot both be true"),
                 )
             )  # fmt: skip
         case "grep":
@@ -383,11 +391,11 @@ def view_schema(name: str) -> Schema:
         case "trace":
             return {"anyOf": [story_schema(), rows(story_schema())]}
         case "history-summary":
-            made = text("flush, undo, hand, or found: it was there already")
             drifted = share("from the first version: 0 the same words, 1 none in common")
-            return rows(
-                record(at=text("since when; empty where that is not known"), op=made, drift=drifted, summary=text())
-            )
+            return rows(record(**VERSION, drift=drifted, summary=text()))
+        case "history-headings":
+            named = {name: rows(text()) for name in ("headings", "added", "removed")}
+            return rows(record(**VERSION, **named))
         case "review":
             return review_schema()
         case "feedback":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from infinimem.consolidate.run import Finder, Report, Run, prepare, seqs_of, topics_in
 from infinimem.errors import ChangedOnDisk
@@ -19,11 +20,12 @@ from infinimem.store.evidence import Record, append_to_evidence, event_line, evi
 from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, LOG, merges_by_entry
 from infinimem.store.read import read_file, read_leading, read_log
-from infinimem.store.summaries import note_summaries
+from infinimem.store.summaries import note_versions
 from infinimem.text.document import edit, entry_lines, render, title_of
 from infinimem.text.signature import render_seqs
 
 ATTEMPTS = 4
+T = TypeVar("T")
 SUMMARY_LENGTH = 240
 BEGINNING = 1000
 """Entries of CURRENT and of the log that are looked through for what leaves them, before the whole file is."""
@@ -67,7 +69,7 @@ class StaleEntries(Exception):
 def again_without(run: Run, index: Finder, stale_seqs: Collection[int], stale_topics: Mapping[str, str]) -> Run:
     """The same steps once more, without those that went stale: hand edits win."""
     fresh = {seq: entry for seq, entry in run.buffer.entries.items() if seq not in stale_seqs}
-    new = Run(run.root, replace(run.buffer, entries=fresh), run.now, run.gates, Desk(fresh), apart=run.apart)
+    new = Run(run.root, replace(run.buffer, entries=fresh), run.now, run.gates, Desk(fresh), apart=run.apart, by=run.by)
     for outcome in run.outcomes:
         step = outcome.step
         if outcome.status != "executed":
@@ -230,18 +232,24 @@ def put_on_disk(run: Run, finished: Finished) -> list[str]:
             "void": void_lines(run, finished, following - 1),
         }
         kept = transaction.commit(run.root, changes, appends, about, undoable=True)
-        note_summaries(run.root, changed_summaries(run, finished), run.now, "flush")
+        op = "command" if run.by == "hand" else "flush"
+        note_versions(run.root, "summary", changed(run, finished, said), run.now, op, run.by)
+        note_versions(run.root, "headings", changed(run, finished, headings_of), run.now, op, run.by)
         note_state(run.root, note, following)
         return kept
 
 
-def changed_summaries(run: Run, finished: Finished) -> dict[str, tuple[str, str]]:
-    """The summaries that a run changed, by topic: before and after."""
-    pairs = {
-        topic: (said(run.originals[topic]) if topic in run.originals else "", said(document))
+def changed(run: Run, finished: Finished, part: Callable[[Document], T]) -> dict[str, tuple[T | None, T]]:
+    """A part of each document of a run, by topic: before and after; None for a document that was not there."""
+    return {
+        topic: (part(run.originals[topic]) if topic in run.originals else None, part(document))
         for topic, document in finished.documents.items()
     }
-    return {topic: pair for topic, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def headings_of(document: Document) -> list[str]:
+    """A document's headings in order, each with those above it; its title first."""
+    return [" > ".join(block.headings) for block in document.blocks if block.level]
 
 
 def void_lines(run: Run, finished: Finished, high: int) -> list[str]:

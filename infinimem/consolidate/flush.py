@@ -30,12 +30,12 @@ from infinimem.consolidate.passes import (
     supersede_overdue,
     to_forget,
 )
-from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, seqs_of
+from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, prepare, seqs_of
 from infinimem.errors import BadInput, NeedsAttention
 from infinimem.forgetting.forget import forget_again, forget_held
 from infinimem.forgetting.survey import Wanted
 from infinimem.model import Step, Usage
-from infinimem.plan import lexical
+from infinimem.plan import lexical, rules
 from infinimem.plan.paper import Plan
 from infinimem.store.buffer import hold
 from infinimem.store.layout import BUFFER, FLUSH_LOCK
@@ -82,12 +82,15 @@ def flush(
     merging: bool = True,
     following: bool = False,
     apart: bool = False,
+    lessons: Callable[[], Sequence[Step]] = tuple,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Report:
     """Consolidate CURRENT. With `plan`, its steps are carried out instead of a planner's; a `thinker` is the planner.
 
     One that is `following` another in the same command sees no more of CURRENT than it needs: what only all of it
     tells was said by the first. `apart` says that the index of `finder` leaves CURRENT out.
+    `lessons` gives what else is to be done by the way, as far as the rules still allow it then.
+
     Raises `NeedsAttention` when CURRENT itself cannot be understood; whatever concerns only one document
     is skipped and said in the report.
     """
@@ -138,6 +141,7 @@ def flush(
         more = buffer.unseen + len(WRITTEN.findall(rest))
         run = begin(root, buffer, settings, at)
         run.dry, run.apart = dry_run, apart
+        run.by = "plan" if plan is not None else "lexical" if thinker is None else "model"
         if plan is None and thinker is not None:
             from infinimem.access.sight import MODEL, sight
             from infinimem.consolidate.model_passes import Planning, plan_by_model
@@ -152,6 +156,10 @@ def flush(
             place_unmentioned(run, plan.steps)
         if plan is None:
             supersede_overdue(run, index)
+        for step in lessons() if plan is None else ():
+            prepare(run, step, index)
+            if not rules.violation(step, run.desk, run.gates):
+                run.take(step)
         if not dry_run:
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)

@@ -186,6 +186,8 @@ class Run:
     originals: dict[str, Document] = field(default_factory=dict)
     dry: bool = False
     apart: bool = False
+    by: str = "hand"
+    """Who planned it: hand, lexical, model or plan."""
     described: dict[str, tuple[Document, Candidate]] = field(default_factory=dict)
     own: Counter[str] | None = None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from infinimem.consolidate.buffer import refuse_unreadable
-from infinimem.consolidate.commit import diff_lines
+from infinimem.consolidate.commit import diff_lines, headings_of, said
 from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.run import Finder, Report, seqs_of
 from infinimem.model import CURRENT, Change, Document, Entry, Outcome, Span, Summarise, topic_of
@@ -20,7 +20,7 @@ from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, UNDO
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file
-from infinimem.store.summaries import note_summaries
+from infinimem.store.summaries import note_versions
 from infinimem.text.document import edit, entry_lines, parse, parse_lines, parse_piece, render
 from infinimem.text.lines import BOM, ending_of, join_lines, split_lines
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -88,18 +88,17 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
         return report  # nothing could be undone: the flush before it is not reached past this one
     about = {"back": ["".join(entry_lines(entry.signature, entry.text)) for entry in returning]}
     transaction.commit(root, changes, appends, about, drop=name)
-    note_summaries(root, {state.topic: pair for state in back if (pair := summaries(state))[0] != pair[1]}, at, "undo")
+    for key, part in (("summary", said), ("headings", headings_of)):
+        note_versions(root, key, {state.topic: both(state, part) for state in back}, at, "undo")
     for entry in returning:
         write_log(root, join_lines(entry_lines(entry.signature, entry.text)))
     note_state(root, note, following)
     return report
 
 
-def summaries(state: State) -> tuple[str, str]:
-    """What a document's summary says now, and what it said before; "" for a document that goes."""
-    said = [parse(state.path, content).header.fields.get("summary") for content in (state.now, state.old or b"")]
-    now, before = (one if isinstance(one, str) else "" for one in said)
-    return now, before
+def both(state: State, part: Callable[[Document], Any]) -> tuple[Any, Any]:
+    """A part of a document now, and before; of one that goes, of nothing."""
+    return part(parse(state.path, state.now)), part(parse(state.path, state.old or b""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How a topic's summary came to say what it says: its versions, whether it keeps to the entries, how far it drifted."""
+"""How a topic's summary and headings came to be what they are: versions, faithfulness to the entries, drift."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infinimem.consolidate.commit import headings_of
 from infinimem.model import Document
 from infinimem.plan.desk import aux_list
 from infinimem.plan.rules import NAME, NUMBER
-from infinimem.store.summaries import read_summaries
+from infinimem.store.summaries import read_versions
 from infinimem.text.words import analyse
 
 
@@ -22,6 +23,19 @@ class Version:
     text: str
     op: str
     drift: float = 0.0
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A topic's headings as they were from `at` on, its title first; what came and what went with this version."""
+
+    at: str
+    headings: tuple[str, ...]
+    op: str
+    by: str = ""
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 def summary_versions(root: Path, document: Document) -> list[Version]:
@@ -29,18 +43,42 @@ def summary_versions(root: Path, document: Document) -> list[Version]:
 
     A person's own change shows as `hand`, without a date. The topic's former ids count, those merged into it do not.
     """
-    names = {document.id, *aux_list(document, "former_ids")}
-    rows = [row for row in read_summaries(root) if row.get("topic") in names and isinstance(row.get("summary"), str)]
+    rows = [row for row in rows_about(root, document) if isinstance(row.get("summary"), str)]
     return versions_of(rows, summary_of(document))
+
+
+def rows_about(root: Path, document: Document) -> list[dict[str, Any]]:
+    """What is noted of a topic, under whatever id it had."""
+    names = {document.id, *aux_list(document, "former_ids")}
+    return [row for row in read_versions(root) if row.get("topic") in names]
+
+
+def heading_versions(root: Path, document: Document) -> list[Outline]:
+    """The versions of a topic's headings that the library itself remembers, oldest first; the last are those of now."""
+    rows = [row for row in rows_about(root, document) if isinstance(row.get("headings"), list)]
+    told = [(str(row.get("at", "")), tuple(map(str, row["headings"])), row) for row in rows]
+    now = tuple(headings_of(document))
+    if not told or told[-1][1] != now:
+        told.append(("", now, {"op": "hand" if told else "found"}))
+    found: list[Outline] = []
+    for at, headings, row in told:
+        before = found[-1].headings if found else ()
+        if headings and (not found or headings != before):
+            added = tuple(name for name in headings if name not in before)
+            removed = tuple(name for name in before if name not in headings)
+            found.append(Outline(at, headings, str(row.get("op", "")), str(row.get("by", "")), added, removed))
+    return found
 
 
 def versions_of(rows: Sequence[Mapping[str, Any]], now: str) -> list[Version]:
     """The versions that some rows tell of, the one of now at the end."""
-    told = [(str(row.get("at", "")), str(row["summary"]), str(row.get("op", ""))) for row in rows]
+    told = [
+        (str(row.get("at", "")), str(row["summary"]), str(row.get("op", "")), str(row.get("by", ""))) for row in rows
+    ]
     if now and (not told or told[-1][1] != now):
-        told.append(("", now, "hand" if told else "found"))
+        told.append(("", now, "hand" if told else "found", ""))
     kept = [one for at, one in enumerate(told) if one[1] and (not at or one[1] != told[at - 1][1])]
-    return [Version(at, text, op, drift(kept[0][1], text)) for at, text, op in kept]
+    return [Version(at, text, op, drift(kept[0][1], text), by) for at, text, op, by in kept]
 
 
 def summary_of(document: Document) -> str:

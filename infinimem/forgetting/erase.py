@@ -13,6 +13,7 @@ from infinimem.model import Document, Entry, Signature, Span, path_of, topic_of
 from infinimem.plan import lexical
 from infinimem.plan.desk import (
     aux_list,
+    come_back,
     is_pinned,
     reads_as,
     refresh,
@@ -139,7 +140,7 @@ def without(document: Document, meant: Meant, spare: Mapping[int, Entry]) -> Doc
         if not seqs:
             after.append(entry)
             continue
-        rest = [spare[seq] for seq in entry.seqs if seq not in seqs and seq in spare]
+        rest = [come_back(entry, seq, spare) for seq in entry.seqs if seq not in seqs and seq in spare]
         after += rest
         lines = [line for one in rest for line in entry_lines(one.signature, one.text, ending)]
         if lines and entry.span.start == 0 and document.lines[0].startswith(BOM):

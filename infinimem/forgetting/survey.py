@@ -200,12 +200,15 @@ def seqs_from(links: str) -> set[int]:
 def spare_members(survey: Survey, seqs: Collection[int]) -> dict[int, Entry]:
     """The own words of those that share a line with a forgotten entry. Raises `BadInput` where they are nowhere."""
     spare: dict[int, Entry] = {}
+    gone: dict[int, Entry] = {}
     needed: dict[int, tuple[int, ...]] = {}
     for file in survey.files:
         for entry in file.document.entries:
             if len(entry.seqs) == 1 and entry.seq not in seqs:
                 if file.path.startswith("evidence/") or entry.seq not in spare:
                     spare[entry.seq] = in_first_form(spare.get(entry.seq), entry)
+            elif len(entry.seqs) == 1 and file.path.startswith("evidence/"):
+                gone.setdefault(entry.seq, entry)  # by its links one can tell which of a line's are not the others'
             elif len(entry.seqs) > 1 and seqs_in(entry, seqs):
                 needed.update((seq, entry.seqs) for seq in entry.seqs if seq not in seqs)
     for seq, line in needed.items():
@@ -213,7 +216,7 @@ def spare_members(survey: Survey, seqs: Collection[int]) -> dict[int, Entry]:
             raise BadInput(
                 f"the words of {seq} stand only in the joined line {render_seqs(line)}; forget all of that line"
             )
-    return {seq: spare[seq] for seq in needed}
+    return {**(gone if needed else {}), **{seq: spare[seq] for seq in needed}}
 
 
 def in_first_form(first: Entry | None, newest: Entry) -> Entry:

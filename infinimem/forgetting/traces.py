@@ -195,7 +195,9 @@ def tells(path: str, line: bytes, words: Words, about: About) -> bool:
     if not isinstance(row, dict):
         return True
     if path == SUMMARIES:
-        return row.get("topic") in about.topics or words.in_name(f"{row.get('topic')} {row.get('summary')}")
+        return row.get("topic") in about.topics or words.in_name(
+            f"{row.get('topic')} {row.get('summary')} {row.get('headings')}"
+        )
     shown = [*(row.get("shown") or ()), *(row.get("cited") or ())]
     return any(seq in about.seqs for seq in shown if isinstance(seq, int))
 

@@ -230,13 +230,13 @@ def retire(desk: Desk, step: Retire) -> Desk:
         rest = {seq: entry for seq, entry in desk.waiting.items() if entry is not waiting}
         for seq in waiting.seqs:
             if seq != step.seq and seq in desk.spare:
-                rest[seq] = desk.spare[seq]
+                rest[seq] = come_back(waiting, seq, desk.spare)
         desk = replace(desk, waiting=dict(sorted(rest.items())))
     # a copied file may show an entry twice: every copy leaves
     while (entry := desk.holding(step.seq)) is not None:
         document = desk.documents[entry.topic]
         ending = ending_of(document.lines)
-        others = [desk.spare[seq] for seq in entry.seqs if seq != step.seq]
+        others = [come_back(entry, seq, desk.spare) for seq in entry.seqs if seq != step.seq]
         lines = [line for other in others for line in entry_lines(other.signature, other.text, ending)]
         document = edit(document, [(entry.span, lines)])
         if not lines:
@@ -245,8 +245,25 @@ def retire(desk: Desk, step: Retire) -> Desk:
     return desk
 
 
+def come_back(line: Entry, seq: int, members: Mapping[int, Entry]) -> Entry:
+    """A member of a joined line by itself again: in its own words, and with those links of the line that may be its.
+
+    Links that were made while the line was joined are in no member's evidence: nobody can tell whose they are.
+    """
+    own = members[seq]
+    known = {
+        tie for other in line.seqs if other in members for tie in parse_links(members[other].signature.get("links"))
+    }
+    new = [tie for tie in parse_links(line.signature.get("links")) if tie not in known and seq not in tie.seqs]
+    if not new:
+        return own
+    return replace(own, signature=with_links(own.signature, [*parse_links(own.signature.get("links")), *new]))
+
+
 def without_empty_blocks(document: Document, headings: tuple[str, ...]) -> Document:
-    """The document without a heading of ours under which nothing stands any more."""
+    """The document without a heading of ours under which nothing stands any more; one that is pinned keeps them."""
+    if is_pinned(document):
+        return document
     for number, block in enumerate(document.blocks):
         body = document.lines[block.span.start + 1 : block.span.stop]
         deeper = number + 1 < len(document.blocks) and document.blocks[number + 1].level > block.level
@@ -266,6 +283,8 @@ def insert_entries(document: Document, heading: str, entries: Sequence[Entry]) -
     ending = ending_of(document.lines)
     lines = [line for entry in entries for line in entry_lines(entry.signature, entry.text, ending)]
     name = as_read(heading)
+    if name and is_pinned(document) and block_called(document, name) is None:
+        name = ""  # a person keeps the headings as they are
     for wanted in (name,) if name else ("", as_read(title_of(document))):
         name = wanted
         block = block_called(document, name)

@@ -13,10 +13,10 @@ from infinimem.ask import Answer, Evidence, evidence_of
 from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Hit, Tie, Unit
 from infinimem.plan.desk import topic_ties
-from infinimem.readers.memory import Memory, Place, allowed, newest, place_of
+from infinimem.readers.memory import LONGEST_CHAIN, Memory, Place, allowed, newest, place_of
 from infinimem.reading import resolve_topic
 from infinimem.store.read import read_file
-from infinimem.text.signature import parse_links
+from infinimem.text.signature import parse_links, parse_seqs
 
 OPPOSED = "contradicts"
 OF_A_TOPIC = 2
@@ -80,17 +80,34 @@ def ties_of_topic(memory: Memory, unit: Unit) -> tuple[Tie, ...]:
 
 def reached_by(memory: Memory, question: str, tie: Tie) -> Iterator[Unit]:
     """The entries that a link leads to, as they stand now."""
+    seen: set[Place] = set()
     for seq in tie.seqs[:LONGEST_RANGE]:
-        here = allowed(memory, memory.index.standing(seq))[:1]
-        for unit in here or memory.index.retired((seq,))[:1]:
-            now = newest(memory, unit)
-            if here or not now.retired or allowed(memory, [now]):
-                yield now
+        for unit in heirs(memory, seq):
+            if place_of(unit) not in seen:
+                seen.add(place_of(unit))
+                yield unit
     if tie.topic:
         topic = resolve_topic(memory.root, tie.topic, memory.index.catalog)
         if topic is not None and topic != CURRENT:
             narrow = replace(memory.filter, topic=topic)
             yield from (hit.unit for hit in memory.index.search(question, OF_A_TOPIC, narrow))
+
+
+def heirs(memory: Memory, seq: int) -> list[Unit]:
+    """What a seq is now: the line that shows it, or those that took its place; of a divided entry all its pieces."""
+    found: list[Unit] = []
+    waiting, passed = [seq], set[int]()
+    while waiting and len(passed) < LONGEST_CHAIN:
+        seq = waiting.pop(0)
+        passed.add(seq)
+        here = allowed(memory, memory.index.standing(seq))[:1]
+        for unit in here or memory.index.retired((seq,))[:1]:
+            now = newest(memory, unit)
+            if here or not now.retired or allowed(memory, [now]):
+                found.append(now)
+            else:
+                waiting += [one for one in parse_seqs(unit.get("retired_by")) if one not in passed]
+    return found
 
 
 def opposed(memory: Memory, units: Sequence[Unit]) -> dict[Place, list[Unit]]:
@@ -106,6 +123,14 @@ def opposed(memory: Memory, units: Sequence[Unit]) -> dict[Place, list[Unit]]:
         if others:
             found[place_of(unit)] = list(others.values())
     return found
+
+
+def disputes(memory: Memory, units: Sequence[Unit] | None = None) -> list[tuple[Unit, Unit]]:
+    """Each pair of entries of which one is said to contradict the other, one of them among `units` (None: any)."""
+    if units is None:
+        units = allowed(memory, memory.index.having("links", OPPOSED))
+    facing = opposed(memory, units)
+    return [(unit, other) for unit in units for other in facing.get(place_of(unit), ())]
 
 
 def against(unit: Unit) -> list[Tie]:

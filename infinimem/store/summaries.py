@@ -1,6 +1,6 @@
-"""The versions of each topic's summary, one JSON line each, in `.infinimem/`.
+"""The versions of each topic's summary and headings, one JSON line each, in `.infinimem/`.
 
-Summaries are interpretation, which can be made again and which git versions; evidence holds words and what became of
+They are interpretation, which can be made again and which git versions; evidence holds words and what became of
 them, and the two do not mix. So without git their history lies here: deleting it loses no memory, only how it was put.
 """
 
@@ -21,15 +21,19 @@ MOST_SUMMARIES = 2 << 20
 """Bytes of the log that are read, newest last; at twice that it is cut to it."""
 
 
-def note_summaries(root: Path, changed: Mapping[str, tuple[str, str]], at: str, op: str) -> None:
-    """Note summaries that changed, by topic: what they were, if that is no version known last, and what they are."""
+def note_versions(root: Path, key: str, changed: Mapping[str, tuple[Any, Any]], at: str, op: str, by: str = "") -> None:
+    """Note summaries or headings (the `key`) that changed, by topic: what they were, if not known, and what they are.
+
+    `op` is what changed them (flush, undo), `by` who planned it.
+    """
+    changed = {topic: pair for topic, pair in changed.items() if pair[0] != pair[1]}
     if not changed:
         return
-    last = {str(row.get("topic")): row.get("summary") for row in read_summaries(root)}
+    last = {str(row.get("topic")): row[key] for row in read_versions(root) if key in row}
     for topic, (old, new) in changed.items():
         if old and last.get(topic) != old:
-            append_row(root / SUMMARIES, {"at": "", "topic": topic, "summary": old, "op": "found"})
-        append_row(root / SUMMARIES, {"at": at, "topic": topic, "summary": new, "op": op})
+            append_row(root / SUMMARIES, {"at": "", "topic": topic, key: old, "op": "found"})
+        append_row(root / SUMMARIES, {"at": at, "topic": topic, key: new, "op": op, **({"by": by} if by else {})})
     cut_log(root)
 
 
@@ -43,6 +47,6 @@ def cut_log(root: Path) -> None:
             beside.replace(path)
 
 
-def read_summaries(root: Path) -> list[dict[str, Any]]:
+def read_versions(root: Path) -> list[dict[str, Any]]:
     """The rows, oldest first."""
     return rows_in(root / SUMMARIES, MOST_SUMMARIES)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from infinimem import Library
 from infinimem.cli import main
+from infinimem.cli.schemas import schema_of
 from infinimem.evolve.interpretation import drift
-from infinimem.model import Create, Extend, Summarise
+from infinimem.llm.client import OpenAIModel
+from infinimem.model import Create, Extend, Filter, Retire, Summarise
 from infinimem.plan.paper import Plan
 from infinimem.store.summaries import SUMMARIES
+from tests.llm.planner import given, sensible, step_of
+from tests.llm.server import Behaviour, Payload, serving
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def test_the_command_shows_the_newest_first(library: Library, capsys: pytest.Cap
     assert main(["-L", str(library.root), "history", "work", "--summary"]) == 0
     newest, first = capsys.readouterr().out.splitlines()
     assert newest.split("\t") == ["", "hand", "0.75", "Maya in Bergen."]
-    assert first.split("\t")[1:] == ["flush", "0.00", "Maya at Fjord Labs."]
+    assert first.split("\t")[1:] == ["flush (plan)", "0.00", "Maya at Fjord Labs."]
     assert main(["-L", str(library.root), "history", "--summary"]) == 2
 
 
@@ -110,3 +116,68 @@ def test_stats_say_how_many_summaries_keep_to_their_topics(
     assert told.drift == drift("Maya at Fjord Labs.", "Maya at Vestnett.") > 0
     assert main(["-L", str(library.root), "stats"]) == 0
     assert "summaries 0 of 1 keep to what stands below them" in capsys.readouterr().out
+
+
+def test_headings_have_their_versions_with_who_made_them(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    library.write(["Ines works there, too.", "The office opens at nine."])
+    library.flush(plan=Plan((Extend("work", "People", (2,)), Extend("work", "Office", (3,)))))
+    page(library).write_text(page(library).read_text().replace("## Office", "## The office"))
+    library.write("Ines left.", supersedes=[2])
+    library.flush(plan=Plan((Extend("work", "", (4,)), Retire(2, 4, "superseded"))))
+    library.undo()
+    told = [(one.op, one.by, one.added, one.removed) for one in library.outlines("work")]
+    assert told == [
+        ("flush", "plan", ("Work",), ()),
+        ("flush", "plan", ("Work > People", "Work > Office"), ()),
+        ("found", "", ("Work > The office",), ("Work > Office",)),
+        ("flush", "plan", (), ("Work > People",)),
+        ("undo", "", ("Work > People",), ()),
+    ]
+    assert main(["-L", str(library.root), "history", "work", "--headings"]) == 0
+    assert [line.split("\t")[1:] for line in capsys.readouterr().out.splitlines()][:2] == [
+        ["undo", "+ Work > People"], ["flush (plan)", "- Work > People"],
+    ]  # fmt: skip
+    assert main(["-L", str(library.root), "history", "work", "--headings", "--json"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), schema_of("history-headings"))
+    assert main(["-L", str(library.root), "history", "work", "--headings", "--summary"]) == 2
+
+
+def test_no_heading_of_a_pinned_page_comes_or_goes(library: Library) -> None:
+    library.write("Ines works there, too.")
+    library.flush(plan=Plan((Extend("work", "People", (2,)),)))
+    page(library).write_text(page(library).read_text().replace("aux: {}", "aux: {pinned: true}"))
+    library.write(["Ines left.", "The office opens at nine.", "The choir sings."])
+    library.flush(
+        plan=Plan((Extend("work", "Office", (3, 4)), Retire(2, 3, "superseded"), Create("choir", "Choir"),
+                   Extend("choir", "", (5,))))
+    )  # fmt: skip
+    library.merge(["work", "choir"])
+    assert library.outlines("work")[-1].headings == ("Work", "Work > People")
+    assert {seq for unit in library.index().entries((), Filter()) for seq in unit.seqs} == {1, 3, 4, 5}
+
+
+def test_what_a_model_says_of_a_page_keeps_to_it_whatever_the_model_says(tmp_path: Path) -> None:
+    said = iter(["Maya at Vestnett since 2019.", "Maya does not work.", "Maya likes Nordlys."])
+
+    def answer(payload: Payload) -> str:
+        if step_of(payload) == "summary":
+            topics = re.findall(r"^page (\S+):", given(payload), re.MULTILINE)
+            return json.dumps(
+                {"summaries": [{"topic": topic, "text": text} for topic in topics for text in [next(said)]]}
+            )
+        return sensible()(payload)
+
+    with serving(Behaviour(answer)) as url:
+        library = Library.open(tmp_path / "m", create=True, model=OpenAIModel("scripted", url, ""))
+        library.write("Maya works at Nordlys.")
+        library.flush()  # asked twice, and neither keeps to the page
+        [row] = library.catalog()
+        assert row.summary not in ("Maya at Vestnett since 2019.", "Maya does not work.")
+        assert (codes(library), library.stats().summaries.faithful) == ([], 1)
+        library.write("Maya likes Nordlys.")
+        library.flush()
+    [row] = library.catalog()
+    assert row.summary == "Maya likes Nordlys."
+    assert (codes(library), library.stats().summaries.faithful) == ([], 1)
+    assert library.stats().summaries.drift > 0
+    assert {one.by for one in library.summaries(row.topic)} == {"model"}

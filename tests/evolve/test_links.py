@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infinimem import Library
+from infinimem.agents.tools import run
 from infinimem.cli import main
 from infinimem.model import Create, Extend, Join, Link, Part, Retire, Split, Step, Tie
 from infinimem.plan.paper import Plan, parse_plan, render_plan
@@ -157,7 +159,8 @@ def test_a_joined_line_has_the_links_of_its_sources_and_each_comes_back_with_its
     assert link(library, Join((7, 8), text), Extend("office", "", (7,))) == ["", ""]
     assert ties(library, 7) == (Tie((5,), "", "related"), Tie((6,), "", ""))
     assert link(library, Link("7", "1", "causes"), Retire(8, 0, "deleted")) == ["", ""]
-    assert ties(library, 7) == (Tie((5,), "", "related"),), "it comes back verbatim"
+    back = (Tie((5,), "", "related"), Tie((1,), "", "causes"))
+    assert ties(library, 7) == back, "its own, and what was linked while both were one line; not what was 8's"
     assert_conserved(library.root, set(range(1, 9)))
 
 
@@ -206,6 +209,16 @@ def test_both_sides_of_a_contradiction_are_shown_with_a_warning(
     assert main(["-L", str(library.root), "ask", "Are berth fees paid in advance?", "-k", "1"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("  ! contradicts [office:") == 2
+    assert main(["-L", str(library.root), "search", "fees"]) == 0
+    assert re.search(r"\t.*  \(contradicts office:\d+\)\n", capsys.readouterr().out)
+    assert main(["-L", str(library.root), "search", "fees", "--json"]) == 0
+    assert [hit["contradicts"] for hit in json.loads(capsys.readouterr().out)] == [[7]]
+    assert main(["-L", str(library.root), "catalog"]) == 0
+    assert "contradict each other; only one of them can be true" in capsys.readouterr().err
+    assert main(["-L", str(library.root), "catalog", "--json"]) == 0
+    assert {row["topic"]: row["contradictions"] for row in json.loads(capsys.readouterr().out)}["office"] == 1
+    told = run(library, "search", {"query": "fees"})
+    assert "! #6 and #7 [office:" in told.text
     assert main(["-L", str(library.root), "trace", "6"]) == 0
     assert "! linked from 7 (contradicts): Nobody pays anything" in capsys.readouterr().out
     assert main(["-L", str(library.root), "trace", "7", "--json"]) == 0

@@ -23,10 +23,13 @@ from infinimem.evolve.reconsolidate import learn, questions_in, weigh
 from infinimem.model import Create, Extend, Span
 from infinimem.plan.paper import Plan
 from infinimem.plan.rules import MOST_LINKS
+from infinimem.readers.evidence import Switches, gather
+from infinimem.readers.links import Walk
 from infinimem.store.usage import RECALLS, read_recalls
 from infinimem.text.document import parse
 from infinimem.text.signature import parse_links
 from tests.faults.library_state import assert_conserved, visible_files
+from tests.readers.scripts import memory_of
 
 NOW = datetime(2026, 5, 1, 9, tzinfo=UTC)
 NUMBER = 12
@@ -134,6 +137,48 @@ def test_a_thousand_junk_questions_link_nothing_and_move_no_ranking(library: Lib
     library.reconsolidate()
     assert visible_files(library.root) == before
     assert [hit.seqs for hit in library.search("barrel herring number", NUMBER)] == ranking
+
+
+def test_a_thousand_junk_questions_that_were_answered_displace_nothing_that_was_found(library: Library) -> None:
+    """The stated bound: search does not look at links at all, and a reader adds to what it found at most a few."""
+    chance = random.Random(11)
+    questions = ["barrel herring number 3", "which barrel holds number 12", "herring"]
+    memory = memory_of(library)
+    found = [[hit.unit for hit in library.search(one, 4)] for one in questions]
+    alone = Switches(expand=False, recent=False)
+    plain = [
+        gather(memory, one, units, k=4, switches=alone).pieces for one, units in zip(questions, found, strict=True)
+    ]
+    for number in range(1000):
+        put_more(library, row(number, chance.sample(range(1, NUMBER + 1), chance.randint(2, 6))))
+    assert library.reconsolidate().lessons, "so much junk does link"
+    assert max(map(len, links(library).values())) <= MOST_LINKS
+    for one, units, before in zip(questions, found, plain, strict=True):
+        assert [hit.seqs for hit in library.search(one, 4)] == [unit.seqs for unit in units]
+        now = [hit.unit for hit in library.search(one, 4)]
+        after = {piece.seqs for piece in gather(memory_of(library), one, now, k=4, switches=alone).pieces}
+        assert {piece.seqs for piece in before} <= after
+        assert len(after) - len(before) <= Walk().room(4)
+
+
+def test_a_flush_reconsolidates_only_where_the_setting_asks_for_it(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(library, [row(number, [1, 8]) for number in range(3)])
+    library.write("Barrel number 77 holds tar.")
+    library.flush(planner="lexical")
+    assert links(library) == {}
+    monkeypatch.setenv("INFINIMEM_LINKS_IN_FLUSH", "true")
+    asking = Library.open(library.root, clock=lambda: NOW)
+    asking.write("Barrel number 78 holds rope.")
+    before = visible_files(library.root)
+    asking.flush(planner="lexical", dry_run=True)
+    assert visible_files(library.root) == before
+    report = asking.flush(planner="lexical")
+    assert report.exit_code == 0
+    assert links(library) == {1: [8], 8: [1]}
+    asking.undo()
+    assert links(library) == {}, "one flush, one undo"
 
 
 def put_more(library: Library, one: Any) -> None:
@@ -277,6 +322,11 @@ def test_the_commands_explain_each_link(library: Library, capsys: pytest.Capture
     run: Callable[..., int] = lambda *arguments: main(["-L", str(library.root), *arguments])  # noqa: E731
     assert run("ask", "herring") == 0
     assert run("feedback", "good") == 0
+    assert run("ask", "--bad") == 0
+    assert run("ask", "herring barrel", "--good") == 0
+    assert [one["verdict"] for one in read_recalls(library.root) if "verdict" in one] == ["good", "bad", "good"]
+    assert run("ask", "--good", "--bad") == 2
+    assert run("ask") == 2
     assert run("feedback", "so-so") == 2
     now = datetime.now(UTC).isoformat()
     put(library, [{**row(number, [1, 8]), "at": now} for number in range(3)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,6 +21,13 @@ from tests.conftest import NIGHTLY
 
 START = datetime(2025, 1, 6, 9, tzinfo=UTC)
 SUBJECTS = ("Maya", "Ines", "Oma Hilde", "the boat", "the choir", "Maya Berg")
+KINDS = (
+    "{subject} plans nothing any more and keeps box {number} in {place}.",
+    "{subject} does not keep box {number} in {place} after all.",
+    "{subject} plans to bring box {number} to {place} next month; nothing came of it.",
+    "Correction: {subject} keeps the box {number} at {place}, not in Oslo.",
+    "Yesterday another {subject} asked for box {number} in {place}.",
+)
 PLACES = ("Bergen", "Lübeck", "Voss", "Stord", "Oslo", "Kiel")
 
 
@@ -60,7 +69,9 @@ class Stream:
     def write(self) -> None:
         at = self.tick()
         told = self.chance.random() < 0.7
-        time = (at.date() - timedelta(days=self.chance.randint(0, 40))).isoformat() if told else ""
+        back = self.chance.choice((0, 3, 40, 400))  # told out of order
+        time = (at.date() - timedelta(days=self.chance.randint(0, back))).isoformat() if told else ""
+        time = time[: self.chance.choice((10, 10, 10, 7))]
         old = [seq for seq in self.standing() if self.facts[seq].start <= (time or at.date().isoformat())]
         waiting = {self.facts[seq].replaces for seq in self.buffered}
         old = [seq for seq in old if seq not in waiting]
@@ -68,7 +79,7 @@ class Stream:
         expires = (at.date() + timedelta(days=self.chance.randint(1, 90))).isoformat()
         expires = expires if self.chance.random() < 0.2 else ""
         subject, place = self.chance.choice(SUBJECTS), self.chance.choice(PLACES)
-        text = f"{subject} plans nothing any more and keeps box {len(self.facts) + 1} in {place}."
+        text = self.chance.choice(KINDS).format(subject=subject, place=place, number=len(self.facts) + 1)
         [seq] = self.library.write(text, time=time, supersedes=[replaces] if replaces else [],
                                    meta={"expires": expires} if expires else {})  # fmt: skip
         self.facts[seq] = Fact(seq, time, at, expires, replaces)
@@ -133,6 +144,37 @@ class Stream:
             found.add(fact.seq)
         return found
 
+    def home(self, seq: int, topics: dict[int, str]) -> str:
+        """The topic where a fact stands at the end, or what took its place; "" for none."""
+        while seq and seq not in topics:
+            seq = next((one.seq for one in self.facts.values() if one.replaces == seq and self.was_replaced(seq)), 0)
+        return topics.get(seq, "")
+
+    def was_replaced(self, seq: int) -> bool:
+        return self.known(self.facts[seq], datetime.max.replace(tzinfo=UTC))[1] == "superseded"
+
+
+def topics_on_disk(root: Path) -> dict[int, str]:
+    """Which topic file holds each seq: read as plain lines."""
+    found: dict[int, str] = {}
+    for path in sorted((root / "topics").rglob("*.md")):
+        for seq in re.findall(r"^- <seq=(\d+)[,>]", path.read_text("utf-8"), re.MULTILINE):
+            found[int(seq)] = path.relative_to(root / "topics").as_posix().removesuffix(".md")
+    return found
+
+
+def assert_shown_alike(stream: Stream, held: date | None, known: date | None, topics: dict[int, str]) -> None:
+    """Search, ask and catalog show what the replay says, no more and no less."""
+    filter = Filter(as_of=held.isoformat() if held else "", known_at=known.isoformat() if known else "")
+    library, wanted = stream.library, stream.expected(held, known)
+    hits = [seq for hit in library.search("box", 2000, filter=filter) for seq in hit.seqs]
+    assert sorted(hits) == sorted(wanted), ("search", held, known)
+    answer = library.ask("Which box?", k=2000, filter=filter)
+    assert {seq for piece in answer.evidence for seq in piece.seqs} == wanted, ("ask", held, known)
+    homes = Counter(home for seq in wanted if (home := stream.home(seq, topics)))
+    rows = {row.topic: row.entries for row in library.catalog(filter=filter)}
+    assert rows == homes, ("catalog", held, known)
+
 
 def shown(library: Library, held: date | None, known: date | None) -> list[int]:
     filter = Filter(as_of=held.isoformat() if held else "", known_at=known.isoformat() if known else "")
@@ -150,13 +192,15 @@ def test_any_past_date_equals_an_independent_replay(number: int, tmp_path: Path)
         stream.flush()
         if chance.random() < 0.25:
             stream.undo()
-    days = [START.date() + timedelta(days=chance.randint(-50, (now[0] - START).days + 60)) for _ in range(12)]
+    days = [START.date() + timedelta(days=chance.randint(-400, (now[0] - START).days + 60)) for _ in range(12)]
+    topics = topics_on_disk(stream.library.root)
     for day, other in zip(days, reversed(days), strict=True):
         for held, known in ((day, None), (None, day), (day, other)):
             there = shown(stream.library, held, known)
             assert set(there) == stream.expected(held, known), (number, held, known)
             assert len(there) == len(set(there))
-    rows = stream.library.timeline("box keeps nothing", k=500)
+            assert_shown_alike(stream, held, known, topics)
+    rows = stream.library.timeline("box", k=5000)
     assert {seq for row in rows for seq in row.unit.seqs} == set(stream.facts)
     for row in rows:
         [seq] = row.unit.seqs
@@ -165,6 +209,27 @@ def test_any_past_date_equals_an_independent_replay(number: int, tmp_path: Path)
         followers = {one.start: one.seq for one in stream.facts.values() if one.replaces == seq}
         if row.why == "superseded":
             assert followers[row.until] in row.by
+
+
+@pytest.mark.parametrize("number", range(100, 110 if NIGHTLY else 101))
+def test_hundreds_of_facts_are_shown_as_they_were_at_every_past_date(number: int, tmp_path: Path) -> None:
+    chance = random.Random(number)
+    now = [START]
+    stream = Stream(Library.open(tmp_path / "memory", create=True, clock=lambda: now[0]), chance, now)
+    while len(stream.facts) < (600 if NIGHTLY else 250):
+        for _ in range(chance.randint(5, 30)):
+            stream.write()
+        stream.flush()
+        if chance.random() < 0.2:
+            stream.undo()
+    topics = topics_on_disk(stream.library.root)
+    starts = {date.fromisoformat(fact.start) for fact in stream.facts.values() if len(fact.start) == 10}
+    moments = {at.date() for fact in stream.facts.values() for at in (fact.observed, *fact.back)}
+    days = sorted({*starts, *moments})
+    for day in days if NIGHTLY else chance.sample(days, 12):
+        assert_shown_alike(stream, day, None, topics)
+        assert_shown_alike(stream, None, day, topics)
+        assert_shown_alike(stream, day, chance.choice(days), topics)
 
 
 @pytest.fixture
