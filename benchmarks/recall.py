@@ -28,9 +28,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,10 @@ def main() -> None:
     parser.add_argument("--entries", choices=("turns", "facts"), default="turns")
     parser.add_argument("--limit", type=int, default=0, help="the first so many conversations only")
     parser.add_argument("--only", choices=("all", "ours", "peers", "ablation", "loco"), default="all")
+    parser.add_argument("--jobs", type=int, default=1, help="rankings at a time; their CPU is counted one by one")
+    parser.add_argument(
+        "--quick", action="store_true", help="peers rank turns, read as `speaker: text`, and that is all"
+    )
     parser.add_argument("--json", type=Path, help="write the figures there too")
     given = parser.parse_args()
     found = read(given.data, given.entries)[: given.limit or None]
@@ -138,7 +143,7 @@ def main() -> None:
     print(told(asked), flush=True)
     results: dict[str, Any] = {"part": told(asked)}
     if given.only in ("all", "ours", "peers"):
-        results |= compare(asked, given.only != "ours")
+        results |= compare(asked, given.only != "ours", given.quick, given.jobs)
     if given.only in ("all", "ablation"):
         results["ablation"] = ablate(asked)
     if given.only == "loco":
@@ -197,19 +202,25 @@ def told(asked: Asked) -> str:
 # Comparing
 
 
-def compare(asked: Asked, peers: bool) -> dict[str, Any]:
+def compare(asked: Asked, peers: bool, quick: bool, jobs: int) -> dict[str, Any]:
     """Everybody's table at each level; the rows as JSON."""
-    ran: dict[str, dict[tuple[str, str], Ran]] = {
-        f"{OURS}, in CURRENT": {("", "turn"): alone(rank_ours, asked, False)},
-        f"{OURS}, flushed": {("", "turn"): alone(rank_ours, asked, True)},
-    }
-    absent: list[str] = []
-    for name in PEERS if peers else ():
-        try:
-            ran[name] = {way: alone(rank_peer, name, asked, *way) for way in ways_of(name)}
-        except ImportError as error:
-            absent.append(name)
-            print(f"{name}: absent ({error})", flush=True)
+    context = get_context("spawn")
+    with ThreadPoolExecutor(jobs) as pool:
+        started = {
+            f"{OURS}, in CURRENT": {("", "turn"): pool.submit(alone, context, rank_ours, asked, False)},
+            f"{OURS}, flushed": {("", "turn"): pool.submit(alone, context, rank_ours, asked, True)},
+        } | {
+            name: {way: pool.submit(alone, context, rank_peer, name, asked, *way) for way in ways_of(name, quick)}
+            for name in (PEERS if peers else ())
+        }
+        ran: dict[str, dict[tuple[str, str], Ran]] = {}
+        absent: list[str] = []
+        for name, ways in started.items():
+            try:
+                ran[name] = {way: job.result() for way, job in ways.items()}
+            except ImportError as error:
+                absent.append(name)
+                print(f"{name}: absent ({error})", flush=True)
     ours = ran[f"{OURS}, in CURRENT"]["", "turn"]
     curves: list[dict[str, Any]] = []
     categories: list[dict[str, Any]] = []
@@ -235,9 +246,9 @@ def compare(asked: Asked, peers: bool) -> dict[str, Any]:
     return {"curves": curves, "categories": categories, "absent": absent}
 
 
-def ways_of(name: str) -> list[tuple[str, str]]:
+def ways_of(name: str, quick: bool = False) -> list[tuple[str, str]]:
     """What a peer may read and rank; the model, which is slow, reads turns as `speaker: text` and nothing else."""
-    if name == MODEL:
+    if quick or name == MODEL:
         return [(SPOKEN, "turn")]
     return [*((form, "turn") for form in FORMS), (SPOKEN, "block"), (SPOKEN, "session")]
 
@@ -353,9 +364,9 @@ def span(edges: Sequence[float]) -> str:
 # Rankings, each in a process of its own
 
 
-def alone(job: Callable[..., Ran], *given: Any) -> Ran:
+def alone(context: BaseContext, job: Callable[..., Ran], *given: Any) -> Ran:
     """What a job gives in a fresh process, so that its CPU and memory are its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(job, *given).result()
 
 
