@@ -358,7 +358,7 @@ def show_categories(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def span(edges: Sequence[float]) -> str:
-    return f"{edges[0]:.1f}–{edges[1]:.1f}"
+    return f"[{edges[0]:.1f}, {edges[1]:.1f}]"
 
 
 # Rankings, each in a process of its own
@@ -508,8 +508,8 @@ def ablate(asked: Asked) -> list[dict[str, Any]]:
             rows.append(ablation_row(asked, name, own, base) | {"flushed": flushed})
         found += rows
         print(f"\nWithout …, {'flushed' if flushed else 'in CURRENT'}")
-        head = ["without", "dev R@5", "change", "95 %", "test R@5", "change", "95 %", "test N@5"]
-        print(table(head, [row["line"] for row in rows]), flush=True)
+        head = [title for part in parts_of(asked) for title in (f"{part} R@5", "change", "95 %", "N@5")]
+        print(table(["without", *head], [row["line"] for row in rows]), flush=True)
     return [{key: value for key, value in row.items() if key != "line"} for row in found]
 
 
@@ -517,7 +517,7 @@ def ablation_row(asked: Asked, name: str, own: Judged, base: Judged) -> dict[str
     """R@5 and its change on each part."""
     row: dict[str, Any] = {"without": name}
     line: list[object] = [name]
-    for part in ("dev", "test"):
+    for part in parts_of(asked):
         keep = asked.answerable(part)
         here = own.only(keep)
         change = here.at(5) - base.only(keep).at(5)
@@ -527,8 +527,13 @@ def ablation_row(asked: Asked, name: str, own: Judged, base: Judged) -> dict[str
             "change": percent(change),
             "interval": interval(change, here.strata),
         }
-        line += [row[part]["recall@5"], f"{row[part]['change']:+.1f}", span(row[part]["interval"])]
-    return row | {"line": [*line, row["test"]["ndcg@5"]]}
+        line += [row[part]["recall@5"], f"{row[part]['change']:+.1f}", span(row[part]["interval"]), row[part]["ndcg@5"]]
+    return row | {"line": line}
+
+
+def parts_of(asked: Asked) -> list[str]:
+    """The parts that have a question."""
+    return [part for part in ("dev", "test") if any(asked.answerable(part))]
 
 
 def weighed(
