@@ -14,8 +14,8 @@ times, seed 1; paired for differences.
 
 LoCoMo's conversations are parted into dev, for choosing, and test, for reporting; a file that is neither is all test.
 Of a peer its best way is taken as dev shows it (or the data itself, where there is no dev: to its advantage): which of
-text and `speaker: text` it reads, and whether it ranks blocks and sessions as documents or by their best turn. The
-embedding model, which is slow, reads turns as `speaker: text` and nothing else. Each ranking runs in a process of its
+text and `speaker: text` it reads, and whether it ranks blocks and sessions as documents or by their best turn, as the
+embedding model, which is slow, always does. Each ranking runs in a process of its
 own: CPU and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others
 alone.
 """
@@ -133,9 +133,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="the first so many conversations only")
     parser.add_argument("--only", choices=("all", "ours", "peers", "ablation", "loco"), default="all")
     parser.add_argument("--jobs", type=int, default=1, help="rankings at a time; their CPU is counted one by one")
-    parser.add_argument(
-        "--quick", action="store_true", help="peers rank turns, read as `speaker: text`, and that is all"
-    )
+    parser.add_argument("--quick", action="store_true", help="peers rank turns alone")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     given = parser.parse_args()
     found = read(given.data, given.entries)[: given.limit or None]
@@ -247,10 +245,9 @@ def compare(asked: Asked, peers: bool, quick: bool, jobs: int) -> dict[str, Any]
 
 
 def ways_of(name: str, quick: bool = False) -> list[tuple[str, str]]:
-    """What a peer may read and rank; the model, which is slow, reads turns as `speaker: text` and nothing else."""
-    if quick or name == MODEL:
-        return [(SPOKEN, "turn")]
-    return [*((form, "turn") for form in FORMS), (SPOKEN, "block"), (SPOKEN, "session")]
+    """What a peer may read and rank; the model, which is slow, ranks turns alone."""
+    turns = [(form, "turn") for form in FORMS]
+    return turns if quick or name == MODEL else [*turns, (SPOKEN, "block"), (SPOKEN, "session")]
 
 
 def judged_of(asked: Asked, ran: Ran, way: tuple[str, str], level: str) -> Judged:
