@@ -14,8 +14,8 @@ times, seed 1; paired for differences.
 
 LoCoMo's conversations are parted into dev, for choosing, and test, for reporting; a file that is neither is all test.
 Of a peer its best way is taken as dev shows it (or the data itself, where there is no dev: to its advantage): which of
-text and `speaker: text` it reads, and whether it ranks blocks and sessions as documents or by their best turn. The
-embedding model, which is slow, reads turns as `speaker: text` and nothing else. Each ranking runs in a process of its
+text and `speaker: text` it reads, and whether it ranks blocks and sessions as documents or by their best turn, as the
+embedding model, which is slow, always does. Each ranking runs in a process of its
 own: CPU and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others
 alone.
 """
@@ -28,9 +28,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,8 @@ def main() -> None:
     parser.add_argument("--entries", choices=("turns", "facts"), default="turns")
     parser.add_argument("--limit", type=int, default=0, help="the first so many conversations only")
     parser.add_argument("--only", choices=("all", "ours", "peers", "ablation", "loco"), default="all")
+    parser.add_argument("--jobs", type=int, default=1, help="rankings at a time; their CPU is counted one by one")
+    parser.add_argument("--quick", action="store_true", help="peers rank turns alone")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     given = parser.parse_args()
     found = read(given.data, given.entries)[: given.limit or None]
@@ -138,7 +141,7 @@ def main() -> None:
     print(told(asked), flush=True)
     results: dict[str, Any] = {"part": told(asked)}
     if given.only in ("all", "ours", "peers"):
-        results |= compare(asked, given.only != "ours")
+        results |= compare(asked, given.only != "ours", given.quick, given.jobs)
     if given.only in ("all", "ablation"):
         results["ablation"] = ablate(asked)
     if given.only == "loco":
@@ -197,19 +200,25 @@ def told(asked: Asked) -> str:
 # Comparing
 
 
-def compare(asked: Asked, peers: bool) -> dict[str, Any]:
+def compare(asked: Asked, peers: bool, quick: bool, jobs: int) -> dict[str, Any]:
     """Everybody's table at each level; the rows as JSON."""
-    ran: dict[str, dict[tuple[str, str], Ran]] = {
-        f"{OURS}, in CURRENT": {("", "turn"): alone(rank_ours, asked, False)},
-        f"{OURS}, flushed": {("", "turn"): alone(rank_ours, asked, True)},
-    }
-    absent: list[str] = []
-    for name in PEERS if peers else ():
-        try:
-            ran[name] = {way: alone(rank_peer, name, asked, *way) for way in ways_of(name)}
-        except ImportError as error:
-            absent.append(name)
-            print(f"{name}: absent ({error})", flush=True)
+    context = get_context("spawn")
+    with ThreadPoolExecutor(jobs) as pool:
+        started = {
+            f"{OURS}, in CURRENT": {("", "turn"): pool.submit(alone, context, rank_ours, asked, False)},
+            f"{OURS}, flushed": {("", "turn"): pool.submit(alone, context, rank_ours, asked, True)},
+        } | {
+            name: {way: pool.submit(alone, context, rank_peer, name, asked, *way) for way in ways_of(name, quick)}
+            for name in (PEERS if peers else ())
+        }
+        ran: dict[str, dict[tuple[str, str], Ran]] = {}
+        absent: list[str] = []
+        for name, ways in started.items():
+            try:
+                ran[name] = {way: job.result() for way, job in ways.items()}
+            except ImportError as error:
+                absent.append(name)
+                print(f"{name}: absent ({error})", flush=True)
     ours = ran[f"{OURS}, in CURRENT"]["", "turn"]
     curves: list[dict[str, Any]] = []
     categories: list[dict[str, Any]] = []
@@ -235,11 +244,10 @@ def compare(asked: Asked, peers: bool) -> dict[str, Any]:
     return {"curves": curves, "categories": categories, "absent": absent}
 
 
-def ways_of(name: str) -> list[tuple[str, str]]:
-    """What a peer may read and rank; the model, which is slow, reads turns as `speaker: text` and nothing else."""
-    if name == MODEL:
-        return [(SPOKEN, "turn")]
-    return [*((form, "turn") for form in FORMS), (SPOKEN, "block"), (SPOKEN, "session")]
+def ways_of(name: str, quick: bool = False) -> list[tuple[str, str]]:
+    """What a peer may read and rank; the model, which is slow, ranks turns alone."""
+    turns = [(form, "turn") for form in FORMS]
+    return turns if quick or name == MODEL else [*turns, (SPOKEN, "block"), (SPOKEN, "session")]
 
 
 def judged_of(asked: Asked, ran: Ran, way: tuple[str, str], level: str) -> Judged:
@@ -347,15 +355,15 @@ def show_categories(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def span(edges: Sequence[float]) -> str:
-    return f"{edges[0]:.1f}–{edges[1]:.1f}"
+    return f"[{edges[0]:.1f}, {edges[1]:.1f}]"
 
 
 # Rankings, each in a process of its own
 
 
-def alone(job: Callable[..., Ran], *given: Any) -> Ran:
+def alone(context: BaseContext, job: Callable[..., Ran], *given: Any) -> Ran:
     """What a job gives in a fresh process, so that its CPU and memory are its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(job, *given).result()
 
 
@@ -497,8 +505,8 @@ def ablate(asked: Asked) -> list[dict[str, Any]]:
             rows.append(ablation_row(asked, name, own, base) | {"flushed": flushed})
         found += rows
         print(f"\nWithout …, {'flushed' if flushed else 'in CURRENT'}")
-        head = ["without", "dev R@5", "change", "95 %", "test R@5", "change", "95 %", "test N@5"]
-        print(table(head, [row["line"] for row in rows]), flush=True)
+        head = [title for part in parts_of(asked) for title in (f"{part} R@5", "change", "95 %", "N@5")]
+        print(table(["without", *head], [row["line"] for row in rows]), flush=True)
     return [{key: value for key, value in row.items() if key != "line"} for row in found]
 
 
@@ -506,7 +514,7 @@ def ablation_row(asked: Asked, name: str, own: Judged, base: Judged) -> dict[str
     """R@5 and its change on each part."""
     row: dict[str, Any] = {"without": name}
     line: list[object] = [name]
-    for part in ("dev", "test"):
+    for part in parts_of(asked):
         keep = asked.answerable(part)
         here = own.only(keep)
         change = here.at(5) - base.only(keep).at(5)
@@ -516,8 +524,13 @@ def ablation_row(asked: Asked, name: str, own: Judged, base: Judged) -> dict[str
             "change": percent(change),
             "interval": interval(change, here.strata),
         }
-        line += [row[part]["recall@5"], f"{row[part]['change']:+.1f}", span(row[part]["interval"])]
-    return row | {"line": [*line, row["test"]["ndcg@5"]]}
+        line += [row[part]["recall@5"], f"{row[part]['change']:+.1f}", span(row[part]["interval"]), row[part]["ndcg@5"]]
+    return row | {"line": line}
+
+
+def parts_of(asked: Asked) -> list[str]:
+    """The parts that have a question."""
+    return [part for part in ("dev", "test") if any(asked.answerable(part))]
 
 
 def weighed(

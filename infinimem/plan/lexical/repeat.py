@@ -34,9 +34,9 @@ def duplicates(entries: Sequence[Entry]) -> list[Retire]:
 
 
 def _is_like(entry: Entry, terms: frozenset[str]) -> bool:
-    """Whether an entry shares half of its terms and more with others, but not all: `married to Bo`, `married to Cy`."""
+    """Whether an entry shares more than half of its terms with others, but not all: `married to Bo`, `married to Cy`."""
     own = frozenset(analyse(entry.text))
-    return own != terms and 2 * len(own & terms) >= max(len(own), len(terms))
+    return own != terms and 2 * len(own & terms) > max(len(own), len(terms))
 
 
 _PER_WRITE = frozenset({"observed", "key"})
