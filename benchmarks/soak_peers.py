@@ -35,9 +35,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 WORDS = "Maya Jonas Liv Eirik Admiral boiler harbour choir violin fjord ferry sourdough".split()
 NAME = re.compile(r"note (w\d+-\d+)( end)?")
+SLOW = {"basic-memory": 8.0}
+"""Peers whose servers need many seconds to start: how many times rarer they are killed, and longer they are driven."""
 LIMITS = (
     "one machine, SIGKILL, no power cut; peers as they come, with their defaults, each on an empty store",
-    "writing alone: no flush, no search, no hand edit runs beside; infinimem's row has flushes beside the writers",
+    "writing alone: no search, no hand edit runs beside; beside infinimem's API row flushes run and are killed",
     "what was not acknowledged may be there or not; acknowledged: the command ended with 0, or the call was answered",
     "commands that take a second write less than calls that take a millisecond: compare shares",
     "the paper's package has no writing without a model, and its source was not at hand: not driven",
@@ -107,27 +109,20 @@ def nb(folder: Path, tool: str) -> Write:
 
 
 def basic_memory(folder: Path, tool: str) -> Write:
-    """basic-memory by its command line, which calls its own MCP tools: a note for each entry."""
+    """basic-memory's own MCP server, one for each client, as clients start it: a note for each entry."""
     places = {"BASIC_MEMORY_HOME": str(folder / "notes"), "BASIC_MEMORY_CONFIG_DIR": str(folder / "settings")}
-    environment = {"HOME": str(folder), **places}
+    call = connect([tool, "mcp"], {"HOME": str(folder), **places})
 
     def write(name: str, text: str) -> None:
-        run([tool, "tool", "write-note", "--title", name, "--folder", "notes", "--content", text], environment)
+        note = {"title": name, "directory": "notes", "content": text}
+        call("tools/call", {"name": "write_note", "arguments": note})
 
     return write
 
 
 def server_memory(folder: Path, tool: str) -> Write:
     """The reference memory server of MCP, one for each client, all on one file."""
-    server = subprocess.Popen(
-        ["node", tool], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "MEMORY_FILE_PATH": str(folder / "memory.jsonl")},
-    )  # fmt: skip
-    call = caller(server)
-    call(
-        "initialize",
-        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}},
-    )
+    call = connect(["node", tool], {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")})
 
     def write(name: str, text: str) -> None:
         entity = {"name": name, "entityType": "note", "observations": [text]}
@@ -158,19 +153,23 @@ def infinimem_command(folder: Path, tool: str) -> Write:
 
 
 PEERS: dict[str, tuple[Callable[[Path, str], Write], str]] = {
-    "infinimem, API": (infinimem_api, ""),
-    "infinimem, command": (infinimem_command, ""),
     "plain file, `>>`": (plain_append, ""),
     "Anthropic's memory tool on files": (memory_tool, ""),
     "jrnl": (jrnl, "jrnl"),
     "nb": (nb, "nb"),
     "basic-memory": (basic_memory, "basic_memory"),
     "MCP reference memory server": (server_memory, "server_memory"),
+    "infinimem, command": (infinimem_command, ""),
+    "infinimem, API": (infinimem_api, ""),
 }
 
 
-def caller(server: subprocess.Popen[str]) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
-    """Requests of JSON-RPC over a server's standard input and output."""
+def connect(command: list[str], environment: dict[str, str]) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+    """An MCP server over its standard input and output, greeted: what sends it a request and gives its answer."""
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
     assert server.stdin is not None
     assert server.stdout is not None
     numbers = iter(range(1, 1 << 60))
@@ -179,8 +178,6 @@ def caller(server: subprocess.Popen[str]) -> Callable[[str, dict[str, Any]], dic
     def call(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         number = next(numbers)
         stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}) + "\n")
-        if method == "initialize":
-            stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n")
         stdin.flush()
         for line in stdout:
             answer: dict[str, Any] = json.loads(line)
@@ -190,6 +187,8 @@ def caller(server: subprocess.Popen[str]) -> Callable[[str, dict[str, Any]], dic
                 return answer
         raise RuntimeError("the server has gone")
 
+    call("initialize", HELLO)
+    stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n")
     return call
 
 
@@ -233,7 +232,8 @@ def storm(peer: str, tool: str, seconds: float, writers: int, seed: int) -> dict
     try:
         first(peer, place, tool)
         began = time.monotonic()
-        while time.monotonic() < began + seconds:
+        pace = SLOW.get(peer, 1.0)
+        while time.monotonic() < began + seconds * min(pace, 3.0):
             processes = [process for process in processes if process.poll() is None]
             while len(processes) < writers:
                 arguments = [
@@ -251,7 +251,7 @@ def storm(peer: str, tool: str, seconds: float, writers: int, seed: int) -> dict
                 with flushing(place):
                     time.sleep(chance.uniform(1.0, 4.0))
             else:
-                time.sleep(chance.uniform(1.0, 4.0))
+                time.sleep(pace * chance.uniform(1.0, 4.0))
             end(processes.pop(chance.randrange(len(processes))))
             killed += 1
         for process in processes:
@@ -270,7 +270,7 @@ def first(peer: str, place: Path, tool: str) -> None:
         [sys.executable, __file__, "--drive", peer, str(place), tool, "w0000", "1", str(log)], start_new_session=True,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    until = time.monotonic() + 60
+    until = time.monotonic() + 150
     while time.monotonic() < until and not (log.exists() and "\ntold" in "\n" + log.read_text()):
         time.sleep(0.1)
     end(process)
@@ -317,10 +317,6 @@ def counted(peer: str, folder: Path, place: Path, tool: str) -> dict[str, Any]:
 def content(peer: str, place: Path) -> str:
     """Every entry that a peer has, once for each time it has it."""
     if peer.startswith("infinimem"):
-        from infinimem import Library
-
-        library = Library.open(place / "memory")
-        library.flush("lexical")
         files = [place / "memory" / "CURRENT.md", *(place / "memory" / "topics").rglob("*.md")]
         lines = [
             line for file in files for line in file.read_text("utf-8", "replace").splitlines() if line.startswith("- <")
@@ -337,17 +333,8 @@ def reads(peer: str, place: Path, tool: str) -> str:
     """Whether the peer itself still reads its store: the server's whole graph, a journal, a library's check."""
     try:
         if peer == "MCP reference memory server":
-            server = subprocess.Popen(
-                ["node", tool], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                env={**os.environ, "MEMORY_FILE_PATH": str(place / "memory.jsonl")},
-            )  # fmt: skip
-            try:
-                call = caller(server)
-                call("initialize", HELLO)
-                call("tools/call", {"name": "read_graph", "arguments": {}})
-            finally:
-                server.kill()
-                server.wait()
+            call = connect(["node", tool], {"MEMORY_FILE_PATH": str(place / "memory.jsonl")})
+            call("tools/call", {"name": "read_graph", "arguments": {}})  # the server ends when this process does
         elif peer == "jrnl":
             run([tool, "--config-file", str(place / "jrnl.yaml"), "-n", "5"])
         elif peer.startswith("infinimem"):
