@@ -40,7 +40,9 @@ def children_of(pid: int) -> list[str]:
 
 def test_libraries_are_found_and_nothing_inside_them(tmp_path: Path) -> None:
     make(tmp_path, 4)
-    Library.open(tmp_path / "group-0" / "agent-0" / "topics" / "inside", create=True)
+    inside = tmp_path / "group-0" / "agent-0" / "topics" / "inside"
+    inside.mkdir()
+    (inside / "infinimem.yaml").write_text("format: 1\n")
     Library.open(tmp_path / ".hidden", create=True)
     (tmp_path / "group-0" / "notes").mkdir()
     names = [path.name for path in libraries_below(tmp_path)]

@@ -1,0 +1,383 @@
+"""What becomes of entries in other memories under the same load: some writers at once, each killed now and then.
+
+    python -m venv PEERS && PEERS/bin/pip install jrnl basic-memory       # basic-memory wants Python 3.12
+    npm install --prefix NODE @modelcontextprotocol/server-memory
+    git clone --depth 1 https://github.com/xwmx/nb NB
+    python benchmarks/soak_peers.py [--seconds 60] [--jrnl PEERS/bin/jrnl] [--basic-memory PEERS/bin/basic-memory]
+        [--server-memory NODE/node_modules/@modelcontextprotocol/server-memory/dist/index.js] [--nb NB/nb] [--json FILE]
+
+Each writer is a process that adds one entry after another as the peer's users or agents do, and notes what the peer
+said was done. Every few seconds one of them, with whatever it has started, meets SIGKILL and another begins. Then the
+entries are counted in the peer's own files. Peers are given by path and are no dependency; what is not given is left
+out and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+WORDS = "Maya Jonas Liv Eirik Admiral boiler harbour choir violin fjord ferry sourdough".split()
+NAME = re.compile(r"note (w\d+-\d+)( end)?")
+SLOW = {"basic-memory": 8.0}
+"""Peers whose servers need many seconds to start: how many times rarer they are killed, and longer they are driven."""
+LIMITS = (
+    "one machine, SIGKILL, no power cut; peers as they come, with their defaults, each on an empty store",
+    "writing alone: no search, no hand edit runs beside; beside infinimem's API row flushes run and are killed",
+    "what was not acknowledged may be there or not; acknowledged: the command ended with 0, or the call was answered",
+    "commands that take a second write less than calls that take a millisecond: compare shares",
+    "the paper's package has no writing without a model, and its source was not at hand: not driven",
+)
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
+Write = Callable[[str, str], None]
+
+
+# Each peer: a writer made once in each process; it raises where the peer says that the entry was not taken.
+
+
+def plain_append(folder: Path, tool: str) -> Write:
+    """A shell's `>>` to one file, as agents do in a notes file."""
+
+    def write(name: str, text: str) -> None:
+        subprocess.run(
+            ["sh", "-c", 'printf -- "- %s\\n" "$1" >> "$2"', "sh", text, str(folder / "notes.md")], check=True
+        )
+
+    return write
+
+
+def memory_tool(folder: Path, tool: str) -> Write:
+    """Anthropic's memory tool by its SDK's own implementation on files: insert a line at the top of a file."""
+    from anthropic.lib.tools._beta_builtin_memory_tool import BetaLocalFilesystemMemoryTool
+
+    memory = BetaLocalFilesystemMemoryTool(str(folder))
+    with contextlib.suppress(Exception):  # there already
+        memory.call({"command": "create", "path": "/memories/notes.md", "file_text": "# Notes\n"})
+
+    def write(name: str, text: str) -> None:
+        command = {"command": "insert", "path": "/memories/notes.md", "insert_line": 1, "insert_text": f"- {text}\n"}
+        memory.call(command)
+
+    return write
+
+
+def jrnl(folder: Path, tool: str) -> Write:
+    """The journal of the command line: one file."""
+    settings = folder / "jrnl.yaml"
+    if not settings.exists():
+        fresh = folder / f"jrnl.{os.getpid()}"
+        fresh.write_text(f"journals:\n  default:\n    journal: {folder / 'journal.txt'}\ncolors: {{}}\nversion: v4.2\n"
+                         "encrypt: false\ntemplate: false\neditor: ''\ndefault_hour: 9\ndefault_minute: 0\n"
+                         "timeformat: '%F %H:%M'\ntagsymbols: '@'\nhighlight: false\nlinewrap: 79\n"
+                         "indent_character: '|'\n"
+                         "display_format: null\n")  # fmt: skip
+        fresh.replace(settings)
+
+    def write(name: str, text: str) -> None:
+        run([tool, "--config-file", str(settings), f"{text}."])
+
+    return write
+
+
+def nb(folder: Path, tool: str) -> Write:
+    """nb: a note is a file, and each is a git commit."""
+    environment = {"NB_DIR": str(folder / "nb"), "HOME": str(folder), "NB_AUTO_SYNC": "0", "EDITOR": "true"}
+    settings = folder / ".gitconfig"
+    if not settings.exists():
+        settings.write_text("[user]\n\tname = a\n\temail = a@example.org\n")
+
+    def write(name: str, text: str) -> None:
+        run([tool, "add", "--filename", f"{name}.md", "--content", text], environment)
+
+    return write
+
+
+def basic_memory(folder: Path, tool: str) -> Write:
+    """basic-memory's own MCP server, one for each client, as clients start it: a note for each entry."""
+    places = {"BASIC_MEMORY_HOME": str(folder / "notes"), "BASIC_MEMORY_CONFIG_DIR": str(folder / "settings")}
+    call = connect([tool, "mcp"], {"HOME": str(folder), **places})
+
+    def write(name: str, text: str) -> None:
+        note = {"title": name, "directory": "notes", "content": text}
+        call("tools/call", {"name": "write_note", "arguments": note})
+
+    return write
+
+
+def server_memory(folder: Path, tool: str) -> Write:
+    """The reference memory server of MCP, one for each client, all on one file."""
+    call = connect(["node", tool], {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")})
+
+    def write(name: str, text: str) -> None:
+        entity = {"name": name, "entityType": "note", "observations": [text]}
+        call("tools/call", {"name": "create_entities", "arguments": {"entities": [entity]}})
+
+    return write
+
+
+def infinimem_api(folder: Path, tool: str) -> Write:
+    """infinimem's own API, one call an entry."""
+    from infinimem import Library
+
+    library = Library.open(folder / "memory", create=True)
+
+    def write(name: str, text: str) -> None:
+        library.write(text)
+
+    return write
+
+
+def infinimem_command(folder: Path, tool: str) -> Write:
+    """infinimem's own command, one process an entry."""
+
+    def write(name: str, text: str) -> None:
+        run([sys.executable, "-m", "infinimem", "write", "-L", str(folder / "memory"), text])
+
+    return write
+
+
+PEERS: dict[str, tuple[Callable[[Path, str], Write], str]] = {
+    "plain file, `>>`": (plain_append, ""),
+    "Anthropic's memory tool on files": (memory_tool, ""),
+    "jrnl": (jrnl, "jrnl"),
+    "nb": (nb, "nb"),
+    "basic-memory": (basic_memory, "basic_memory"),
+    "MCP reference memory server": (server_memory, "server_memory"),
+    "infinimem, command": (infinimem_command, ""),
+    "infinimem, API": (infinimem_api, ""),
+}
+
+
+def connect(command: list[str], environment: dict[str, str]) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+    """An MCP server over its standard input and output, greeted: what sends it a request and gives its answer."""
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert server.stdin is not None
+    assert server.stdout is not None
+    numbers = iter(range(1, 1 << 60))
+    stdin, stdout = server.stdin, server.stdout
+
+    def call(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        number = next(numbers)
+        stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}) + "\n")
+        stdin.flush()
+        for line in stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == number:
+                if "error" in answer or answer["result"].get("isError"):
+                    raise RuntimeError(line)
+                return answer
+        raise RuntimeError("the server has gone")
+
+    call("initialize", HELLO)
+    stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n")
+    return call
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    """One command that has to succeed."""
+    subprocess.run(
+        command, env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, check=True,
+    )  # fmt: skip
+
+
+def drive(peer: str, folder: Path, tool: str, name: str, seed: str, log: Path) -> None:
+    """Write until killed; note each entry before and after."""
+    chance = random.Random(seed)
+    with log.open("a") as file:
+        write = PEERS[peer][0](folder, tool)
+        number = 0
+        while True:
+            number += 1
+            this = f"{name}-{number}"
+            print(f"tried {this}", file=file, flush=True)
+            try:
+                write(this, f"{chance.choice(WORDS)} {chance.choice(WORDS)} note {this} end")
+            except Exception as error:  # whatever a peer says, it has not taken the entry
+                print(f"refused {this} {type(error).__name__}", file=file, flush=True)
+                time.sleep(0.05)
+                if isinstance(error, RuntimeError) and "gone" in str(error):
+                    return
+                continue
+            print(f"told {this}", file=file, flush=True)
+
+
+def storm(peer: str, tool: str, seconds: float, writers: int, seed: int) -> dict[str, Any]:
+    """Writers on one peer, one killed every second or so; what was tried, told, lost, doubled and damaged."""
+    folder = Path(tempfile.mkdtemp(prefix="soak-peer-"))
+    place = folder / "store"
+    place.mkdir()
+    chance = random.Random(seed)
+    processes: list[subprocess.Popen[bytes]] = []
+    started = killed = 0
+    try:
+        first(peer, place, tool)
+        began = time.monotonic()
+        pace = SLOW.get(peer, 1.0)
+        while time.monotonic() < began + seconds * min(pace, 3.0):
+            processes = [process for process in processes if process.poll() is None]
+            while len(processes) < writers:
+                arguments = [
+                    peer,
+                    str(place),
+                    tool,
+                    f"w{started}",
+                    str(chance.random()),
+                    str(folder / f"w{started}.log"),
+                ]
+                command = [sys.executable, __file__, "--drive", *arguments]
+                processes.append(subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL))
+                started += 1
+            if peer == "infinimem, API" and chance.random() < 0.3:
+                with flushing(place):
+                    time.sleep(chance.uniform(1.0, 4.0))
+            else:
+                time.sleep(pace * chance.uniform(1.0, 4.0))
+            end(processes.pop(chance.randrange(len(processes))))
+            killed += 1
+        for process in processes:
+            end(process)
+        return {"killed": killed, **counted(peer, folder, place, tool)}
+    finally:
+        for process in processes:
+            end(process)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def first(peer: str, place: Path, tool: str) -> None:
+    """One entry before the storm, so that every store exists."""
+    log = place.parent / "w-first.log"
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--drive", peer, str(place), tool, "w0000", "1", str(log)], start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    until = time.monotonic() + 150
+    while time.monotonic() < until and not (log.exists() and "\ntold" in "\n" + log.read_text()):
+        time.sleep(0.1)
+    end(process)
+
+
+@contextlib.contextmanager
+def flushing(place: Path) -> Iterator[None]:
+    """A flush beside the writers, killed at the end if it is not done."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "infinimem", "flush", "-L", str(place / "memory")], start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def counted(peer: str, folder: Path, place: Path, tool: str) -> dict[str, Any]:
+    """What the logs say was tried and told, held against what the peer has."""
+    lines = [line.split() for log in folder.glob("w*.log") for line in log.read_text().splitlines()]
+    tried, told = ({line[1] for line in lines if line[0] == what and len(line) > 1} for what in ("tried", "told"))
+    text = content(peer, place)
+    whole = Counter(found[1] for found in NAME.finditer(text) if found[2])
+    cut = {found[1] for found in NAME.finditer(text) if not found[2]} - set(whole)
+    return {
+        "tried": len(tried),
+        "acknowledged": len(told),
+        "refused": sum(line[0] == "refused" for line in lines),
+        "lost": len(told - set(whole) - cut),
+        "doubled": sum(number > 1 for number in whole.values()),
+        "damaged": len(cut),
+        "reads afterwards": reads(peer, place, tool),
+    }
+
+
+def content(peer: str, place: Path) -> str:
+    """Every entry that a peer has, once for each time it has it."""
+    if peer.startswith("infinimem"):
+        files = [place / "memory" / "CURRENT.md", *(place / "memory" / "topics").rglob("*.md")]
+        lines = [
+            line for file in files for line in file.read_text("utf-8", "replace").splitlines() if line.startswith("- <")
+        ]
+        return "\n".join(lines)
+    if peer == "MCP reference memory server":
+        return (place / "memory.jsonl").read_text("utf-8", "replace")
+    names = {"basic-memory": "**/notes/**/*.md", "jrnl": "journal.txt", "nb": "nb/**/*.md"}
+    files = sorted(place.glob(names.get(peer, "**/notes.md")))
+    return "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
+
+
+def reads(peer: str, place: Path, tool: str) -> str:
+    """Whether the peer itself still reads its store: the server's whole graph, a journal, a library's check."""
+    try:
+        if peer == "MCP reference memory server":
+            call = connect(["node", tool], {"MEMORY_FILE_PATH": str(place / "memory.jsonl")})
+            call("tools/call", {"name": "read_graph", "arguments": {}})  # the server ends when this process does
+        elif peer == "jrnl":
+            run([tool, "--config-file", str(place / "jrnl.yaml"), "-n", "5"])
+        elif peer.startswith("infinimem"):
+            run([sys.executable, "-m", "infinimem", "check", "-L", str(place / "memory")])
+        else:
+            return ""
+    except (subprocess.CalledProcessError, RuntimeError, ValueError):
+        return "no"
+    return "yes"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="Only the peer of this name.")
+    parser.add_argument("--json", type=Path)
+    for tool in ("jrnl", "nb", "basic-memory", "server-memory"):
+        parser.add_argument(f"--{tool}", default="", metavar="PATH")
+    given = parser.parse_args()
+    from report import table, write_json
+
+    rows: dict[str, dict[str, Any]] = {}
+    for peer, (_, option) in PEERS.items():
+        if given.only not in ("", peer):
+            continue
+        tool = getattr(given, option) if option else ""
+        if option and not tool:
+            print(f"{peer}: not driven; give --{option.replace('_', '-')} PATH", file=sys.stderr)
+            continue
+        rows[peer] = storm(peer, tool, given.seconds, given.writers, given.seed)
+    head = ("", *next(iter(rows.values())))
+    print(table(head, [(peer, *figures.values()) for peer, figures in rows.items()]))
+    write_json(
+        given.json, "soak_peers", rows, limits=LIMITS, packages=("anthropic",),
+        seconds=given.seconds, writers=given.writers, seed=given.seed,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--drive"]:
+        peer, folder, tool, name, seed, log = sys.argv[2:]
+        drive(peer, Path(folder), tool, name, seed, Path(log))
+    else:
+        main()
