@@ -300,11 +300,11 @@ class Library:
 
         Each path is a file, a zip archive or a folder. `form` names the format where its content does not tell;
         `branches` also brings in what an edit or a new answer took out of sight; with `dry_run` all is only read and
-        counted. What was forgotten here stays so unless `again` is given. Entries carry the time and the speaker of
-        their message and an `id`, by which the next import knows them. With `extract` a model takes facts out of
-        everything in the files that none were taken from yet; with `flush` what comes in is sorted into topics on the
-        way, which is quicker than a flush of all of it. Raises
-        `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
+        counted. What was forgotten here stays so, unless it is to come in `again`. Entries carry the time and the
+        speaker of their message and an `id`, by which the next import knows them. With `extract` a model takes facts
+        out of everything in the files that none were taken from yet; with `flush` what comes in is sorted into topics
+        on the way. Raises `BadInput` where there is nothing to read; what is wrong inside a file stands in
+        `.problems`.
         """
         from infinimem.exchange import own
         from infinimem.exchange.place import place

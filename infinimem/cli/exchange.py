@@ -106,6 +106,8 @@ def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> di
         "added": done.added,
         "known": done.known,
         "conversations": done.conversations,
+        "attached": done.attached,
+        "file_texts": done.file_texts,
         "seqs": seqs_text(done.ranges),
         "sources": done.sources,
         "skipped": done.skipped,
@@ -157,6 +159,9 @@ def report(done: Imported, dry_run: bool) -> None:
     out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs} from {shown(where)} ({', '.join(kinds)})")
     if done.sources:
         out(f"  by {shown(listed(done.sources))}")
+    if done.attached:
+        texts = f"; the text of {done.file_texts:,} as entries of their own" if done.file_texts else ""
+        out(f"  {count(done.attached, 'file or picture', 'files and pictures')} named in them{texts}")
     if done.known:
         out(f"  {done.known:,} already in memory")
     skipped = {kind: number for kind, number in done.skipped.items() if kind != FORGOTTEN}
