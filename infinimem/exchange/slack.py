@@ -26,6 +26,9 @@ from infinimem.exchange.message import (
 from infinimem.exchange.walk import each_record
 
 DAY = re.compile(r"(?:^|/)(?:[^/]+/)?[0-9]{4}-[0-9]{2}-[0-9]{2}\.json$")
+LISTS = frozenset(
+    f"{name}.json" for name in "users org_users channels groups dms mpims integration_logs canvases lists".split()
+)
 SYSTEM = frozenset(
     "pinned_item unpinned_item bot_add bot_remove reminder_add huddle_thread sh_room_created joiner_notification "
     "ekm_access_denied app_conversation_join".split()
@@ -42,6 +45,9 @@ def recognises(name: str, head: str) -> bool:
 def read(source: Input, *, branches: bool = False) -> Reading:
     """What was said on one day of one channel; joins, topics and other lines of the program are left out."""
     place = PurePosixPath(source.within)
+    if place.name in LISTS:
+        yield Skipped("lists of people and channels")
+        return
     channel = place.parent.name or place.stem
     people = names_in(source.beside(str(place.parent.parent / "users.json")))
 
