@@ -47,8 +47,8 @@ def import_(
     """Bring in chats, sessions and notes from elsewhere, word for word.
 
     Formats, told by content: infinimem's own export, ChatGPT's and Claude's (the zip as it is), Claude Code and Codex
-    sessions, mem0, the MCP memory server, Markdown notes (Obsidian, Logseq), chat logs (WhatsApp), LoCoMo,
-    LongMemEval, the paper's own package.
+    sessions, Telegram, Slack, mem0, the MCP memory server, Markdown notes (Obsidian, Logseq), chat logs (WhatsApp),
+    LoCoMo, LongMemEval, the paper's own package.
 
     What was imported before is known again, so a second run adds only what is new. The exit code is 5 when something
     could not be read; each such place is listed. With --extract it is 4 when the model failed: the words are there, and

@@ -33,6 +33,7 @@ from infinimem.llm.replay import Scripted
 from infinimem.store.imported import IDENTIFIED, id_of
 from infinimem.text.document import parse
 from tests.exchange.shapes import SHAPES, Made, chatgpt_message, dumped, lines
+from tests.llm.planner import sensible, step_of
 from tests.llm.server import Behaviour, serving
 
 
@@ -881,3 +882,48 @@ def test_what_an_export_says_of_files_is_kept_and_said(
     assert entries(library)[1].source == "file:berths.txt"
     assert entries(library)[1].signature.get("attachment") == "berths.txt"
     assert library.import_(path).known == 2
+
+
+# A model, over HTTP
+
+
+def test_a_model_takes_the_facts_out_and_sorts_what_came_in_over_http(tmp_path: Path) -> None:
+    rows = [
+        conversation(f"c{at}", f"All is paid, Terna has berth {at} now, so we sail", "Fine.", time=1_777_626_000 + at)
+        for at in range(10, 14)
+    ]
+    path = saved(tmp_path, dumped(rows))
+    sorting = sensible()
+
+    def answer(payload: dict[str, Any]) -> str:
+        if step_of(payload) != "extract":
+            return sorting(payload)
+        turns = re.findall(
+            r"^\[(\d+)\] .*?(?:user|AI): (.*berth (\d+).*)$", str(payload["messages"][1]["content"]), re.MULTILINE
+        )
+        facts = [
+            {"text": f"Terna has berth {n}.", "quote": said, "turn": int(seq), "time": ""} for seq, said, n in turns
+        ]
+        return json.dumps({"entries": facts})
+
+    behaviour = Behaviour(answer)
+    with serving(behaviour) as address:
+        command = [sys.executable, "-m", "infinimem", "-L", str(tmp_path / "m"), "import", str(path), "--json"]
+        env = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "none", "INFINIMEM_MODEL": "scripted"}
+        counted = subprocess.run([*command, "--dry-run"], env=env, capture_output=True, text=True, check=False)
+        assert (counted.returncode, len(behaviour.requests)) == (0, 0)
+        assert json.loads(counted.stdout)["sources"] == {"user": 4, "AI": 4}
+        done = subprocess.run([*command, "--extract", "--flush"], env=env, capture_output=True, text=True, check=False)
+        steps = [step_of(payload) for payload in behaviour.requests]
+        again = subprocess.run([*command, "--extract", "--flush"], env=env, capture_output=True, text=True, check=False)
+        assert len(behaviour.requests) == len(steps)
+    value = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert [fact["text"] for fact in value["extracted"]] == [f"Terna has berth {at}." for at in range(10, 14)]
+    assert {"extract", "rewrite", "route"} <= set(steps)
+    assert value["flush"]["planner"] == "model"
+    assert json.loads(again.stdout)["known"] == 8
+    library = Library.open(tmp_path / "m")
+    assert library.status().buffered == 0
+    assert any(row.topic == "terna" for row in library.catalog()), [row.topic for row in library.catalog()]
+    assert not library.check()
