@@ -653,7 +653,8 @@ class Library:
         """Write the library, or what a filter lets out, as `jsonl` (restores it), `md` (to read) or `html` (a site).
 
         Without a format the name of `out` says it; without `out` it goes to standard output. `history` also shows
-        in `md` what was replaced. What the access rules deny to `export` never goes out, and only an earlier export is
+        in `md` what was replaced. With `as_of` or `known_at` in the filter, what held or was known then goes out, as
+        `md` or `html`. What the access rules deny to `export` never goes out, and only an earlier export is
         ever overwritten. Raises `BadInput`, `StorageFailed`.
         """
         from infinimem.exchange.export.run import export, format_for
@@ -664,7 +665,8 @@ class Library:
             filter = replace(filter, topic=self._require(filter.topic))
         access = self.settings.access("export")
         form = format or format_for(place)
-        return export(self.root, form, place, filter, access, history=history, progress=progress)
+        past = self._past(filter)
+        return export(self.root, form, place, filter, access, history=history, past=past, progress=progress)
 
     def load_export(self, path: str | Path) -> Loaded:
         """Load what `export` wrote as JSON lines: restored where this library is empty, else added with new seqs.
