@@ -300,11 +300,11 @@ class Library:
 
         Each path is a file, a zip archive or a folder. `form` names the format where its content does not tell;
         `branches` also brings in what an edit or a new answer took out of sight; with `dry_run` all is only read and
-        counted. What was forgotten here stays so unless `again` is given. Entries carry the time and the speaker of
-        their message and an `id`, by which the next import knows them. With `extract` a model takes facts out of
-        everything in the files that none were taken from yet; with `flush` what comes in is sorted into topics on the
-        way, which is quicker than a flush of all of it. Raises
-        `BadInput` where there is nothing to read; what is wrong inside a file stands in `.problems`.
+        counted. What was forgotten here stays so, unless it is to come in `again`. Entries carry the time and the
+        speaker of their message and an `id`, by which the next import knows them. With `extract` a model takes facts
+        out of everything in the files that none were taken from yet; with `flush` what comes in is sorted into topics
+        on the way. Raises `BadInput` where there is nothing to read; what is wrong inside a file stands in
+        `.problems`.
         """
         from infinimem.exchange import own
         from infinimem.exchange.place import place
@@ -664,7 +664,8 @@ class Library:
         """Write the library, or what a filter lets out, as `jsonl` (restores it), `md` (to read) or `html` (a site).
 
         Without a format the name of `out` says it; without `out` it goes to standard output. `history` also shows
-        in `md` what was replaced. What the access rules deny to `export` never goes out, and only an earlier export is
+        in `md` what was replaced. With `as_of` or `known_at` in the filter, what held or was known then goes out, as
+        `md` or `html`. What the access rules deny to `export` never goes out, and only an earlier export is
         ever overwritten. Raises `BadInput`, `StorageFailed`.
         """
         from infinimem.exchange.export.run import export, format_for
@@ -675,7 +676,8 @@ class Library:
             filter = replace(filter, topic=self._require(filter.topic))
         access = self.settings.access("export")
         form = format or format_for(place)
-        return export(self.root, form, place, filter, access, history=history, progress=progress)
+        past = self._past(filter)
+        return export(self.root, form, place, filter, access, history=history, past=past, progress=progress)
 
     def load_export(self, path: str | Path) -> Loaded:
         """Load what `export` wrote as JSON lines: restored where this library is empty, else added with new seqs.

@@ -47,8 +47,8 @@ def import_(
     """Bring in chats, sessions and notes from elsewhere, word for word.
 
     Formats, told by content: infinimem's own export, ChatGPT's and Claude's (the zip as it is), Claude Code and Codex
-    sessions, mem0, the MCP memory server, Markdown notes (Obsidian, Logseq), chat logs (WhatsApp), LoCoMo,
-    LongMemEval, the paper's own package.
+    sessions, Telegram, Slack, mem0, the MCP memory server, Markdown notes (Obsidian, Logseq), chat logs (WhatsApp),
+    LoCoMo, LongMemEval, the paper's own package.
 
     What was imported before is known again, so a second run adds only what is new. The exit code is 5 when something
     could not be read; each such place is listed. With --extract it is 4 when the model failed: the words are there, and
@@ -106,6 +106,8 @@ def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> di
         "added": done.added,
         "known": done.known,
         "conversations": done.conversations,
+        "attached": done.attached,
+        "file_texts": done.file_texts,
         "seqs": seqs_text(done.ranges),
         "sources": done.sources,
         "skipped": done.skipped,
@@ -157,6 +159,9 @@ def report(done: Imported, dry_run: bool) -> None:
     out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs} from {shown(where)} ({', '.join(kinds)})")
     if done.sources:
         out(f"  by {shown(listed(done.sources))}")
+    if done.attached:
+        texts = f"; the text of {done.file_texts:,} as entries of their own" if done.file_texts else ""
+        out(f"  {count(done.attached, 'file or picture', 'files and pictures')} named in them{texts}")
     if done.known:
         out(f"  {done.known:,} already in memory")
     skipped = {kind: number for kind, number in done.skipped.items() if kind != FORGOTTEN}

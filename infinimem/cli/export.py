@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infinimem.cli.filters import Namespace, Since, Until, Where, filter_of, topic_ids
+from infinimem.cli.filters import AsOf, KnownAt, Namespace, Since, Until, Where, filter_of, topic_ids
 from infinimem.cli.progress import progress
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import count, shown
@@ -25,6 +25,7 @@ app = command_app()
         "infinimem export > memory.jsonl",
         "infinimem export --out memory.md --history",
         "infinimem export --out site --where source=Ines",
+        "infinimem export --format md --as-of 2026-05-01",
     )
 )
 def export(
@@ -39,6 +40,8 @@ def export(
     since: Since = "",
     until: Until = "",
     ns: Namespace = "",
+    as_of: AsOf = "",
+    known_at: KnownAt = "",
 ) -> int:
     """Write the library as JSON lines that restore it (jsonl), one document to read (md) or a site (html).
 
@@ -49,7 +52,7 @@ def export(
     if wants_json(ctx) and not out:
         raise BadInput("--json prints what was done; say with --out where the export goes")
     library = open_library(ctx)
-    filter = replace(filter_of(where, since, until, ns, "", "", False), topic=topic)
+    filter = replace(filter_of(where, since, until, ns, as_of, known_at, False), topic=topic)
     try:
         with progress() as show:
             done = library.export(format, out or None, filter=filter, history=history, progress=show)

@@ -453,7 +453,7 @@ def imported_schema() -> Schema:
     file = {name: number() for name in ("added", "known", "skipped", "problems")}
     return record(
         dry_run=truth(),
-        **{name: number() for name in ("messages", "added", "known", "conversations")},
+        **{name: number() for name in ("messages", "added", "known", "conversations", "attached", "file_texts")},
         seqs=text("of what was written: 12-15+18"),
         sources={**counts, "description": "who said what was added"},
         skipped={**counts, "description": "what is no part of what was said, by kind"},

@@ -41,7 +41,7 @@ from infinimem.store.buffer import hold
 from infinimem.store.layout import BUFFER, FLUSH_LOCK
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file, read_leading
-from infinimem.text.document import WRITTEN, body_tokens
+from infinimem.text.document import body_tokens
 
 if TYPE_CHECKING:
     from infinimem.consolidate.thinking import Thinker
@@ -138,7 +138,7 @@ def flush(
             empty = "" if left else "CURRENT is empty"
             report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again, signed=signed)
             return forget_old(root, index, settings, now, report, dry_run=dry_run)
-        more = buffer.unseen + len(WRITTEN.findall(rest))
+        more = buffer.unseen + (rest.count(b"\n- <") + 1 if rest else 0)
         run = begin(root, buffer, settings, at)
         run.dry, run.apart = dry_run, apart
         run.by = "plan" if plan is not None else "lexical" if thinker is None else "model"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from infinimem.exchange.inputs import Input
@@ -99,9 +100,11 @@ class Conversation:
         if kind:
             return Skipped(kind)
         role = text_in(record_in(message.get("author")).get("role"))
+        role = "assistant" if role == "tool" else role
         if role not in ROLES:
             return Unread(place, f"a role that is not known: {role[:40]!r}")
-        text = words_of(record_in(content), message)
+        attached = attached_to(record_in(content), message)
+        text = words_of(record_in(content), attached)
         if text is None:
             return Unread(
                 place, f"a content that is not known: {text_in(record_in(content).get('content_type'))[:40]!r}"
@@ -110,7 +113,8 @@ class Conversation:
             return Skipped("empty")
         label = (("label", "memory"),) if message.get("recipient") == "bio" else ()
         key = text_in(message.get("id")) or node
-        return Message(key, text, place, ROLES[role], time_of(message.get("create_time")), fields=label)
+        time = time_of(message.get("create_time"))
+        return Message(key, text, place, ROLES[role], time, fields=label, attached=attached)
 
     def messages(self, branches: bool) -> Reading:
         """What was found, in the order shown."""
@@ -142,7 +146,7 @@ class Conversation:
             began = time_of(self.fields.get("create_time"))[:10]
             yield Message(
                 f"chatgpt {own} {found.key}", found.text, place, found.source, found.time or began,
-                f"{own or self.number}", title, fields,
+                f"{own or self.number}", title, fields, attached=found.attached,
             )  # fmt: skip
 
 
@@ -156,7 +160,7 @@ def kind_of(message: dict[str, Any]) -> str:
         return "custom instructions"
     if role in ("system", "developer"):
         return "system"
-    if role == "tool":
+    if role == "tool" and not painted(message):
         return "tool"
     if about.get("is_visually_hidden_from_conversation"):
         return "hidden"
@@ -167,14 +171,25 @@ def kind_of(message: dict[str, Any]) -> str:
     return ""
 
 
-def words_of(content: dict[str, Any], message: dict[str, Any]) -> str | None:
+def painted(message: dict[str, Any]) -> list[str]:
+    """What the pictures that a message shows were asked to show."""
+    parts = map(record_in, list_in(record_in(message.get("content")).get("parts")))
+    asked = (record_in(record_in(part.get("metadata")).get("dalle")).get("prompt") for part in parts)
+    return [f"image: {text_in(words).strip()}" for words in asked if text_in(words).strip()]
+
+
+def attached_to(content: dict[str, Any], message: dict[str, Any]) -> tuple[str, ...]:
+    """The names of what was attached; of what has none, what kind it is, or what a picture was asked to show."""
+    rows = list_in(record_in(message.get("metadata")).get("attachments"))
+    names = [text_in(record_in(one).get("name")) or "file" for one in rows]
+    forms = (record_in(part).get("content_type") for part in list_in(content.get("parts")) if isinstance(part, dict))
+    media = [MEDIA.get(str(form), "file") for form in forms if form is not None and form not in SPOKEN]
+    return tuple(names or painted(message) or media)
+
+
+def words_of(content: dict[str, Any], attached: Sequence[str]) -> str | None:
     """The words of a message and the names of what was attached; None where its form is not known."""
     pieces: list[str] = []
-    attached = [
-        text_in(record_in(one).get("name")) or "file"
-        for one in list_in(record_in(message.get("metadata")).get("attachments"))
-    ]
-    media: list[str] = []
     if isinstance(content.get("parts"), list):
         for part in content["parts"]:
             if isinstance(part, str):
@@ -183,12 +198,10 @@ def words_of(content: dict[str, Any], message: dict[str, Any]) -> str | None:
             form = record_in(part).get("content_type")
             if form in SPOKEN or (form is None and isinstance(record_in(part).get("text"), str)):
                 pieces.append(text_in(record_in(part).get("text")))
-            elif form is not None:
-                media.append(MEDIA.get(str(form), "file"))
     elif isinstance(content.get("text"), str):
         pieces.append(content["text"])
     elif isinstance(content.get("result"), str):
         pieces.append(content["result"])
     elif content and content.get("content_type") != "text":
         return None
-    return with_attached("\n\n".join(piece for piece in pieces if piece.strip()), attached or media)
+    return with_attached("\n\n".join(piece for piece in pieces if piece.strip()), attached)

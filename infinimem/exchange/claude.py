@@ -12,6 +12,7 @@ from infinimem.exchange.message import (
     Reading,
     Skipped,
     Unread,
+    file_text,
     list_in,
     named,
     record_in,
@@ -45,7 +46,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
 def read_one(stream: JsonStream, name: str, number: int, branches: bool) -> Reading:
     """One conversation; of a broken one what stands before the fault, which is then raised."""
     fields: dict[str, Any] = {}
-    found: list[tuple[str, str, Found]] = []
+    found: list[tuple[str, str, Found, list[tuple[str, str]]]] = []
     fault = None
     try:
         for key in stream.members():
@@ -62,15 +63,19 @@ def read_one(stream: JsonStream, name: str, number: int, branches: bool) -> Read
 
 
 def messages(
-    fields: dict[str, Any], found: list[tuple[str, str, Found]], name: str, number: int, branches: bool
+    fields: dict[str, Any],
+    found: list[tuple[str, str, Found, list[tuple[str, str]]]],
+    name: str,
+    number: int,
+    branches: bool,
 ) -> Reading:
     """What was found in a conversation, with what the conversation says of it."""
     title = title_of(fields.get("name"))
     own = text_in(fields.get("uuid"))
-    parents = {uuid: parent for uuid, parent, _ in found if uuid}
+    parents = {uuid: parent for uuid, parent, _, _ in found if uuid}
     leaf = text_in(fields.get("current_leaf_message_uuid")) or (found[-1][0] if found else "")
     aside = left_aside(leaf, parents) if any(parents.values()) else set()
-    for uuid, _, one in found:
+    for uuid, _, one, texts in found:
         if isinstance(one, Skipped):
             yield one
             continue
@@ -78,39 +83,45 @@ def messages(
         if isinstance(one, Unread):
             yield Unread(place, one.why)
         elif uuid in aside and not branches:
-            yield Skipped("other branch")
+            yield Skipped("other branch", 1 + len(texts))
         else:
             extra = (("branch", "other"),) if uuid in aside else ()
             began = time_of(fields.get("created_at"))[:10]
-            yield Message(
+            message = Message(
                 f"claude {own} {one.key}", one.text, place, one.source, one.time or began, own or str(number), title,
-                extra,
+                extra, attached=one.attached,
             )  # fmt: skip
+            yield message
+            for at, (file, text) in enumerate(texts, 1):
+                yield file_text(message, at, file, text)
 
 
-def read_message(value: Any, at: int) -> tuple[str, str, Found]:
-    """A message with its id and its parent's."""
+def read_message(value: Any, at: int) -> tuple[str, str, Found, list[tuple[str, str]]]:
+    """A message with its id and its parent's, and the names and texts of the files that came with it."""
     message = record_in(value)
     uuid, parent = text_in(message.get("uuid")), text_in(message.get("parent_message_uuid"))
     place = f"message {at}"
     if not isinstance(value, dict):
-        return uuid, parent, Unread(place, "this is no message")
+        return uuid, parent, Unread(place, "this is no message"), []
     sender = text_in(message.get("sender"))
     if sender not in ROLES:
         if sender in ("system", "tool"):
-            return uuid, parent, Skipped(sender)
-        return uuid, parent, Unread(place, f"a sender that is not known: {sender[:40]!r}")
+            return uuid, parent, Skipped(sender), []
+        return uuid, parent, Unread(place, f"a sender that is not known: {sender[:40]!r}"), []
     blocks = list_in(message.get("content"))
     texts = [text_in(block.get("text")) for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     words = "\n\n".join(text for text in texts if text.strip())
     if not words and not blocks:
         words = text_in(message.get("text"))
-    text = with_attached(words, attached_to(message))
+    attached = attached_to(message)
+    text = with_attached(words, attached)
     if not text.strip():
         kinds = {text_in(record_in(block).get("type")) for block in blocks}
         kind = "reasoning" if kinds and kinds <= set(THINKING) else "tool" if kinds - {"text"} else "empty"
-        return uuid, parent, Skipped(kind)
-    return uuid, parent, Message(uuid or str(at), text, place, ROLES[sender], time_of(message.get("created_at")))
+        return uuid, parent, Skipped(kind), []
+    time = time_of(message.get("created_at"))
+    found = Message(uuid or str(at), text, place, ROLES[sender], time, attached=tuple(attached))
+    return uuid, parent, found, texts_in(message)
 
 
 def attached_to(message: dict[str, Any]) -> list[str]:
@@ -120,3 +131,10 @@ def attached_to(message: dict[str, Any]) -> list[str]:
         for one in list_in(message.get(key)):
             names[text_in(record_in(one).get("file_name")) or "pasted text"] = None
     return list(names)
+
+
+def texts_in(message: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the export says stands in the files that came with a message, and in pasted texts."""
+    rows = map(record_in, list_in(message.get("attachments")))
+    read = ((text_in(row.get("file_name")) or "pasted text", text_in(row.get("extracted_content"))) for row in rows)
+    return [(name, text) for name, text in read if text.strip()]

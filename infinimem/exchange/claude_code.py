@@ -78,7 +78,9 @@ def read_message(record: dict[str, Any], place: str, title: str, source: Input) 
         texts = [text_in(block.get("text")) for block in blocks if block.get("type") == "text"]
         texts += [block for block in content if isinstance(block, str)]
         media = [
-            kind for kind in map(text_in, (block.get("type") for block in blocks)) if kind in ("image", "document")
+            text_in(block.get("title")) or text_in(block.get("type"))
+            for block in blocks
+            if block.get("type") in ("image", "document")
         ]
     else:
         return Unread(place, "a message without content")
@@ -99,7 +101,10 @@ def read_message(record: dict[str, Any], place: str, title: str, source: Input) 
     key = text_in(record.get("uuid")) or f"{session} {place.rpartition(':')[2]}"
     fields = project_of(record)
     who = ROLES[text_in(record.get("type"))]
-    return Message(f"claude-code {key}", text, place, who, time_of(record.get("timestamp")), session, title, fields)
+    return Message(
+        f"claude-code {key}", text, place, who, time_of(record.get("timestamp")), session, title, fields,
+        attached=tuple(media),
+    )  # fmt: skip
 
 
 def project_of(record: dict[str, Any]) -> tuple[tuple[str, str], ...]:

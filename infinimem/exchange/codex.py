@@ -70,7 +70,10 @@ def read(source: Input, *, branches: bool = False) -> Reading:
                 key = text_in(payload.get("id")) or str(number)
                 time = time_of(record.get("timestamp"))
                 fields = (("project", folder),) if folder else ()
-                found = Message(f"codex {session} {key}", found.text, place, found.source, time, session, "", fields)
+                found = Message(
+                    f"codex {session} {key}", found.text, place, found.source, time, session, "", fields,
+                    attached=found.attached,
+                )  # fmt: skip
             yield found
 
 
@@ -92,5 +95,5 @@ def read_message(payload: dict[str, Any], place: str) -> Found:
     said = [text for text in texts if text.strip() and not (role == "user" and CONTEXT.match(text))]
     text = with_attached("\n\n".join(said), media)
     if text.strip():
-        return Message("", text, place, ROLES[role])
+        return Message("", text, place, ROLES[role], attached=tuple(media))
     return Skipped("system" if any(text.strip() for text in texts) else "empty")

@@ -54,6 +54,8 @@ FORMATS: tuple[Format, ...] = (
     Format("mcp-memory", "mcp_memory", "the MCP reference memory server's memory.jsonl", LINES),
     Format("codex", "codex", "Codex sessions, ~/.codex/sessions", LINES),
     Format("claude-code", "claude_code", "Claude Code sessions, ~/.claude/projects", LINES),
+    Format("telegram", "telegram", "Telegram's export, result.json", (".json",)),
+    Format("slack", "slack", "Slack's export, a folder a channel", (".json",)),
     Format("chatgpt", "chatgpt", "ChatGPT's export", (".json",)),
     Format("claude", "claude", "Claude's export", (".json",)),
     Format("longmemeval", "longmemeval", "LongMemEval", (".json",)),
@@ -65,17 +67,32 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
+ALIASES = {
+    "openai": "chatgpt", "gpt": "chatgpt", "anthropic": "claude", "claude.ai": "claude", "claudecode": "claude-code",
+    "mcp": "mcp-memory", "memory": "mcp-memory", "obsidian": "notes", "logseq": "notes", "markdown": "notes",
+    "md": "notes", "vault": "notes", "whatsapp": "chat", "chat-log": "chat", "text": "chat", "txt": "chat",
+    "signal": "chat", "jsonl": "infinimem", "export": "infinimem", "infini-memory": "paper",
+}  # fmt: skip
+"""What people call formats by, besides their names."""
+
+
 def names() -> str:
     """All names, for a message."""
     return ", ".join(one.name for one in FORMATS)
 
 
 def format_named(name: str) -> Format:
-    """The format with a name. Raises `BadInput`."""
+    """The format with a name, or with another that it goes by. Raises `BadInput`."""
+    import difflib
+
+    said = "-".join(name.casefold().replace("_", " ").split())
+    wanted = ALIASES.get(said, said)
     for one in FORMATS:
-        if one.name == name:
+        if one.name == wanted:
             return one
-    raise BadInput(f"there is no format {name!r}; there are {names()}")
+    near = difflib.get_close_matches(said, [*(one.name for one in FORMATS), *ALIASES], 1, 0.6)
+    guess = f"; did you mean {near[0]}?" if near else ";"
+    raise BadInput(f"there is no format {name!r}{guess} There are {names()}")
 
 
 def format_of(source: Input) -> Format | None:

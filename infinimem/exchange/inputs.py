@@ -7,7 +7,8 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,7 @@ from infinimem.exchange.message import Unread
 HEAD = 1 << 18
 """Bytes by which a format is recognised: LoCoMo has its questions before its conversation."""
 LONGEST_LINE = 48 << 20
+LARGEST_BESIDE = 64 << 20
 READABLE = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".log", "")
 BOM = b"\xef\xbb\xbf"
 
@@ -26,7 +28,7 @@ class Input:
     """A file to be read from its beginning, as often as `open` is called. `name` is how messages call it.
 
     `within` is its path below the folder or archive that was given; `size` is in bytes; `path` is that of a file by
-    itself.
+    itself; `beside` gives what another file below the same folder or in the same archive holds, b"" for none.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Input:
     size: int
     open: Callable[[], IO[bytes]]
     path: Path | None = None
+    beside: Callable[[str], bytes] = lambda name: b""
 
     def head(self) -> bytes:
         """Its first bytes."""
@@ -60,6 +63,14 @@ def inputs_of(path: Path) -> Iterator[Input | Unread]:
 
 def files_below(folder: Path) -> Iterator[Input | Unread]:
     """The readable files below a folder; what is hidden is left alone, links are not followed."""
+
+    @lru_cache(maxsize=2)
+    def beside(name: str) -> bytes:
+        path = folder / name
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_BESIDE:
+            return b""
+        return path.read_bytes()
+
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -68,7 +79,7 @@ def files_below(folder: Path) -> Iterator[Input | Unread]:
                 continue
             within = path.relative_to(folder).as_posix()
             try:
-                yield file_input(path, within, within)
+                yield replace(file_input(path, within, within), beside=beside)
             except BadInput as error:
                 yield Unread(within, str(error))
 
@@ -89,6 +100,12 @@ def members_of(path: Path) -> Iterator[Input | Unread]:
         archive = zipfile.ZipFile(path)
     except (OSError, zipfile.BadZipFile) as error:
         raise BadInput(f"{path} cannot be unpacked: {error}") from error
+    sizes = {member.filename: member.file_size for member in archive.infolist()}
+
+    @lru_cache(maxsize=2)
+    def beside(name: str) -> bytes:
+        return archive.read(name) if sizes.get(name, LARGEST_BESIDE + 1) <= LARGEST_BESIDE else b""
+
     for member in archive.infolist():
         name = member.filename
         hidden = any(piece.startswith(".") or piece == "__MACOSX" for piece in name.split("/"))
@@ -98,7 +115,7 @@ def members_of(path: Path) -> Iterator[Input | Unread]:
         if member.flag_bits & 1:
             yield Unread(f"{path.name}: {printable(name)}", "it is encrypted; unpack it first")
             continue
-        yield Input(f"{path.name}: {printable(name)}", name, member.file_size, opener(archive, member))
+        yield Input(f"{path.name}: {printable(name)}", name, member.file_size, opener(archive, member), None, beside)
 
 
 def opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:

@@ -67,7 +67,14 @@ def turns(talk: dict[str, Any], sample: str, where: str) -> Reading:
             fields = tuple(pair for pair in (("label", label), ("conversation", sample)) if pair[1])
             key_of_turn = f"locomo {sample} {label or f'{number}:{at}'}"
             yield Message(
-                key_of_turn, text, place, text_in(turn.get("speaker")), time, f"{sample} {number}", fields=fields
+                key_of_turn,
+                text,
+                place,
+                text_in(turn.get("speaker")),
+                time,
+                f"{sample} {number}",
+                fields=fields,
+                attached=(caption,) if caption else (),
             )
 
 

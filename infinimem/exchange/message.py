@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 LONGEST_TITLE = 80
 """Characters of a conversation's title that each of its entries carries."""
+ATTACHMENT = "attachment"
+"""The field of an entry that is the text of a file: its name."""
 PARTIAL = re.compile(r"(?!0000)[0-9]{4}(?:-(?:0[1-9]|1[0-2]))?")
 ISO = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?\s?"
@@ -22,7 +24,9 @@ class Message:
     """Something that was said. `key` is its identity where it comes from: the same on every reading of the file.
 
     `conversation` groups what belongs together; `fields` go into the signature as they are; `topic` is the title of
-    the document that it stood in, if it stood in one, `heading` what it stood under there.
+    the document that it stood in, if it stood in one, `heading` what it stood under there. `attached` names the files
+    and pictures that came with it. `of` is the identity of the thing of which this is a version: a newer one takes the
+    older one's place. `expires` is when it stops to hold.
     """
 
     key: str
@@ -35,6 +39,9 @@ class Message:
     fields: tuple[tuple[str, str], ...] = ()
     topic: str = ""
     heading: str = ""
+    attached: tuple[str, ...] = ()
+    of: str = ""
+    expires: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,14 @@ def named(number: int, title: str, kind: str = "conversation") -> str:
     return f"{kind} {number}" + (f" «{title}»" if title else "")
 
 
-def with_attached(text: str, names: list[str]) -> str:
+def file_text(message: Message, number: int, name: str, text: str) -> Message:
+    """What an export says stands in a file that came with a message, as an entry of its own."""
+    fields = (*message.fields, (ATTACHMENT, name))
+    key = f"{message.key} attachment {number}"
+    return replace(message, key=key, text=text, source=f"file:{name}", fields=fields, attached=(), of="")
+
+
+def with_attached(text: str, names: Sequence[str]) -> str:
     """The words, and on a last line what was attached to them."""
     attached = f"[attached: {', '.join(names)}]" if names else ""
     return "\n\n".join(piece for piece in (text, attached) if piece.strip())

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from infinimem.errors import BadInput, StorageFailed
 from infinimem.exchange import formats
 from infinimem.exchange.inputs import Input, inputs_of
-from infinimem.exchange.message import Message, Skipped, Unread
+from infinimem.exchange.message import ATTACHMENT, Message, Skipped, Unread
 from infinimem.exchange.place import Placed
 from infinimem.model import Signature
 from infinimem.store.buffer import Draft
@@ -41,7 +41,7 @@ PORTION = 500
 BREATH = 0.02
 """Seconds between two batches: who waits for the lock looks for it every 20 ms."""
 OURS = frozenset({
-    "seq", "rev", "event", "observed", "key", "id", "time", "source", "supersedes", "links", "expires", "conf",
+    "seq", "rev", "event", "observed", "key", "id", "of", "time", "source", "supersedes", "links", "expires", "conf",
 })  # fmt: skip
 """Fields that mean something to us: what another program calls so is kept as `their_…`."""
 FORGOTTEN = "forgotten before"
@@ -67,8 +67,9 @@ class FileRead:
 class Imported:
     """What an import did. Messages in the files = `added` + `known` + the sum of `skipped` + `problems`.
 
-    `ranges` are the first and last seqs of the runs that were written; `sources` who said what was added; `others` the
-    files that hold no messages of a known format; `extracted` what a model took out, where one was asked;
+    `ranges` are the first and last seqs of the runs that were written; `attached` counts the files and pictures that
+    what was added names, `file_texts` the entries that are the text of one; `sources` who said what was added;
+    `others` the files that hold no messages of a known format; `extracted` what a model took out, where one was asked;
     `flushed` what was sorted into topics.
     """
 
@@ -77,6 +78,8 @@ class Imported:
     known: int = 0
     conversations: int = 0
     ranges: tuple[tuple[int, int], ...] = ()
+    attached: int = 0
+    file_texts: int = 0
     sources: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     problems: tuple[Unread, ...] = ()
@@ -122,7 +125,8 @@ class Spool:
             self._runs.append((message.time, len(self._runs), start, start))
             self._open = message.conversation
         began, number, start, _ = self._runs[-1]
-        values = (one, message.text, message.source, message.time, message.title, message.fields)
+        own = (("of", id_of(message.of) if message.of else ""), ("expires", message.expires))
+        values = (one, message.text, message.source, message.time, message.title, message.fields, own)
         if message.topic:
             self.places[one] = message.topic, message.heading
         with self._refusing():
@@ -243,6 +247,8 @@ class Tally:
     conversations: int = 0
     added: int = 0
     repeated: int = 0
+    attached: int = 0
+    file_texts: int = 0
     sources: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[Unread] = field(default_factory=list)
@@ -286,6 +292,8 @@ class Tally:
             self.skipped[FORGOTTEN] += 1
             return
         self.added += 1
+        self.attached += len(message.attached)
+        self.file_texts += ATTACHMENT in dict(message.fields)
         self.sources[message.source] += 1
         if self.spool is not None:
             self.spool.put(one, message)
@@ -360,8 +368,9 @@ Writer = Callable[[Spool, KnownIds, str, Progress], Iterator[dict[str, int]]]
 
 def draft_of(values: list[Any], observed: str) -> tuple[str, Draft]:
     """A spooled message as an entry without its seq, and its id, which stands first so that it is found at once."""
-    one, text, source, moment, title, fields = values
-    chosen = [("id", one), ("time", moment), ("source", source), ("title", title)]
+    one, text, source, moment, title, fields, own = values
+    chosen = [("id", one), *map(tuple, own[:1]), ("time", moment), ("source", source), ("title", title)]
+    chosen += map(tuple, own[1:])
     for name, value in fields:
         chosen.append((name if name not in OURS else f"their_{name}", value))
     kept = {name: value for name, value in chosen if value and KEY_ALONE.fullmatch(name)}
@@ -432,8 +441,9 @@ def import_files(
     met = tally.added - done.number if spool is not None else 0  # what another import wrote meanwhile
     return Imported(
         tuple(files), tally.added - met + loaded.added, tally.repeated + met + loaded.known, tally.conversations,
-        () if dry_run else (*loaded.ranges, *done.ranges), dict(tally.sources.most_common()),
-        dict(tally.skipped.most_common()), tuple(tally.problems), tuple(others), (*loaded.notes, *tally.notes),
+        () if dry_run else (*loaded.ranges, *done.ranges), tally.attached, tally.file_texts,
+        dict(tally.sources.most_common()), dict(tally.skipped.most_common()), tuple(tally.problems), tuple(others),
+        (*loaded.notes, *tally.notes),
         hooks.extracting.found if hooks.extracting else None, done.flushed,
     )  # fmt: skip
 

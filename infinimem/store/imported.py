@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import IO
 
 from infinimem.errors import StorageFailed
-from infinimem.store.buffer import FIELD, Draft, evidence_files, hold, store
+from infinimem.store.buffer import FIELD, Draft, evidence_files, hold, next_seq, store
 from infinimem.store.layout import BUFFER, STATE
+from infinimem.text.signature import with_field
 
 PIECE = 4 << 20
 LENGTH = 13
 """Characters of an id: 64 bits, so that among a million messages two agree once in 30 million libraries."""
 IDENTIFIED = re.compile(rb"^(?:\xef\xbb\xbf)?- <(?:" + FIELD + rb")*?id=([0-9a-v]{13})[,>]", re.MULTILINE)
+VERSIONED = re.compile(
+    rb"^- <seq=([0-9]+), id=[0-9a-v]{13}, of=([0-9a-v]{13})(?:, time=([0-9TZ:.+-]*))?[,>]", re.MULTILINE
+)
 FORGOTTEN = re.compile(rb"^- <event=forget, (?:" + FIELD + rb")*?ids=([0-9a-v+]+)[,>]", re.MULTILINE)
 
 
@@ -40,6 +44,7 @@ class KnownIds:
         self.root = root
         self._known: set[int] = set()
         self._forgotten: set[int] = set()
+        self._newest: dict[int, tuple[str, int]] = {}
         self._read: dict[Path, tuple[int, int]] = {}
 
     def __contains__(self, one: str) -> bool:
@@ -48,6 +53,17 @@ class KnownIds:
     def is_forgotten(self, one: str) -> bool:
         """Whether an entry with this id was here and was forgotten."""
         return bool(self._forgotten) and number_of(mark_of(one)) in self._forgotten
+
+    def version_before(self, of: str, time: str) -> int:
+        """The seq of the newest version of a thing, where one from this time would take its place; 0 for none."""
+        known, seq = self._newest.get(number_of(of), ("", 0))
+        return seq if not (known and time) or known <= time else 0
+
+    def note_version(self, of: str, time: str, seq: int) -> None:
+        """Note a version of a thing; a newer one takes its place."""
+        known, _ = self._newest.get(number_of(of), ("", 0))
+        if not (known and time) or known <= time:
+            self._newest[number_of(of)] = time, seq
 
     def add(self, ids: Iterable[str]) -> None:
         """Note ids that were imported just now, or met in what is being read."""
@@ -107,6 +123,8 @@ class KnownIds:
 
     def _note(self, lines: bytes) -> None:
         self._known.update(int(match[1], 32) for match in IDENTIFIED.finditer(lines))
+        for match in VERSIONED.finditer(lines) if b", of=" in lines else ():
+            self.note_version(match[2].decode(), (match[3] or b"").decode(), int(match[1]))
         if b"event=forget" in lines:
             marks = (match[1].decode().split("+") for match in FORGOTTEN.finditer(lines))
             self._forgotten.update(number_of(mark) for several in marks for mark in several)
@@ -118,10 +136,26 @@ def number_of(one: str) -> int:
 
 
 def append_new(root: Path, drafts: Sequence[tuple[str, Draft]], known: KnownIds) -> dict[str, int]:
-    """Append the entries whose ids are not in the library yet; gives their seqs by id. One lock, write and fsync."""
+    """Append the entries whose ids are not in the library yet; gives their seqs by id. One lock, write and fsync.
+
+    A version of something that is there in an older one takes that one's place.
+    """
     with hold(root) as note:
         known.read(known.sight())
         fresh = [(one, draft) for one, draft in drafts if one not in known]
+        first = next_seq(root, note) if any(draft[0].get("of") for _, draft in fresh) else 0
+        fresh = [(one, succeeding(draft, first + at, known)) for at, (one, draft) in enumerate(fresh)]
         seqs = store(root, note, [draft for _, draft in fresh]) if fresh else []
     known.add(one for one, _ in fresh)
     return {one: seq for (one, _), seq in zip(fresh, seqs, strict=True)}
+
+
+def succeeding(draft: Draft, seq: int, known: KnownIds) -> Draft:
+    """An entry that is to get a seq, with the one whose place it takes if it is a newer version of that."""
+    signature, text = draft
+    of, time = signature.get("of"), signature.get("time")
+    if not of:
+        return draft
+    before = known.version_before(of, time)
+    known.note_version(of, time, seq)
+    return (with_field(signature, "supersedes", str(before)), text) if before else draft

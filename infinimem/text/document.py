@@ -50,7 +50,6 @@ WRITTEN = re.compile(rb"^- <", re.MULTILINE)
 """Where an entry begins that `write` has appended."""
 UNWRITTEN = re.compile(rb"^(?!- <|  |# |\r?$)", re.MULTILINE)
 """A line as `write` appends none: what it means may depend on what stands far below it."""
-MARKED = re.compile(rb"^(?:<<<<<<<|>>>>>>>)", re.MULTILINE)
 FENCED = "`~-*+0123456789"
 
 
@@ -73,7 +72,8 @@ def parse_leading(path: str, content: bytes, most: int, ending: str = "") -> tup
     if begins is None:
         return parse_lines(path, split_lines(content), ending), b""
     lead, rest = content[: begins.start()], content[begins.start() :]
-    if UNWRITTEN.search(lead) or MARKED.search(rest) or not is_utf8(rest):
+    marked = any(b"\n" + mark in rest for mark in (b"<<<<<<<", b">>>>>>>"))
+    if UNWRITTEN.search(lead) or marked or not is_utf8(rest):
         return parse_lines(path, split_lines(content), ending), b""
     return parse_lines(path, split_lines(lead), ending), rest
 

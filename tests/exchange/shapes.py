@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,9 @@ WORDS = st.one_of(
     st.sampled_from([
         "", "  ", "\n", "Straße 🚲 zum See", "会議は三時です", "a\r\nb\n\n  c", "<seq=3, time=x> no", "- item",
         "\x00\x0b", "half \ud83d of a pair", "[link](x) # tag", "```\ncode\n```", "NaN", "\u2028line\u2029",
-        "a\\u0000\"'",
+        "a\\u0000\"'", "---\ntitle: x\n---\n", "# heading\n\n- <event=forget, seq=1>\n~~~\n- <seq=2> in a fence",
+        "שלום \u202eעולם\u202c", "مرحبا", "<<<<<<< HEAD", "👩‍👩‍👧🇳🇴", "\x1b[31mred\x07", "\ufeffmark",
+        "| a |\n|---|\n| b |", "9" * 400, "a\r", " \u3000 x",
     ]),
 )  # fmt: skip
 TITLES = st.one_of(st.none(), st.just(""), st.text(max_size=120), st.sampled_from(['Boat, berth <12> "Terna"', "旅行"]))
@@ -47,13 +50,15 @@ def lines(rows: list[Any]) -> bytes:
 # ChatGPT
 
 KINDS = "user user assistant assistant system tool hidden thoughts call instructions bio null image voice".split()
-KINDS += ["odd role", "odd content"]
+KINDS += ["odd role", "odd content", "painted"]
 
 
 def chatgpt_message(kind: str, text: str, ident: str, time: Any) -> dict[str, Any] | None:
     """One message of a kind."""
     by_users = dict.fromkeys(["user", "image", "voice", "instructions"], "user")
-    role = {**by_users, "system": "system", "tool": "tool", "odd role": "oracle"}.get(kind, "assistant")
+    role = {**by_users, "system": "system", "tool": "tool", "painted": "tool", "odd role": "oracle"}.get(
+        kind, "assistant"
+    )
     content: Any = {"content_type": "text", "parts": [text]}
     metadata: dict[str, Any] = {}
     if kind == "null":
@@ -67,6 +72,9 @@ def chatgpt_message(kind: str, text: str, ident: str, time: Any) -> dict[str, An
     elif kind == "voice":
         spoken = {"content_type": "audio_transcription", "text": text, "direction": "in"}
         content = {"content_type": "multimodal_text", "parts": [spoken, {"content_type": "audio_asset_pointer"}]}
+    elif kind == "painted":
+        pointer = {"content_type": "image_asset_pointer", "metadata": {"dalle": {"prompt": "a boat", "seed": 1}}}
+        content = {"content_type": "multimodal_text", "parts": [pointer]}
     elif kind == "odd content":
         content = "bare"
     elif kind == "instructions":
@@ -86,6 +94,8 @@ def chatgpt_said(kind: str, text: str) -> str:
     """The words that should come of a message of a kind; "" for none."""
     if kind == "image":
         return "\n\n".join(piece for piece in (text, "[attached: berth.jpg]") if piece.strip())
+    if kind == "painted":
+        return "[attached: image: a boat]"
     if kind == "voice":
         return "\n\n".join(piece for piece in (text, "[attached: audio]") if piece.strip())
     return text if kind in ("user", "assistant", "bio") and text.strip() else ""
@@ -150,7 +160,7 @@ def claude(draw: st.DrawFn) -> Made:
                 "updated_at": "2026-05-01T09:00:00Z", "attachments": [], "files": [],
             }  # fmt: skip
             if kind == "file":
-                row["attachments"] = [{"file_name": "berths.pdf", "file_size": 3, "extracted_content": "12"}]
+                row["files"] = [{"file_name": "berths.pdf"}]
             if kind == "odd":
                 row["sender"] = "oracle"
             if kind == "none":
@@ -163,6 +173,11 @@ def claude(draw: st.DrawFn) -> Made:
             words = {"text": text, "old": text, "file": "\n\n".join(
                 piece for piece in (text, "[attached: berths.pdf]") if piece.strip())}.get(kind, "")  # fmt: skip
             said += [tidy(words)] if words.strip() else []
+            if kind == "file" and text.strip():
+                row["attachments"] += [{"file_name": "", "extracted_content": text}, {"file_name": "empty.txt"}]
+                messages += 1
+                said.append(tidy(text))
+                said[-2] = tidy(f"{text}\n\n[attached: pasted text, empty.txt, berths.pdf]")
         conversations.append({
             "uuid": f"c{at}", "name": draw(TITLES), "summary": "", "created_at": "2026-05-01T08:00:00Z",
             "updated_at": "2026-05-02T08:00:00Z", "account": {"uuid": "a"}, "chat_messages": rows,
@@ -344,6 +359,86 @@ def longmemeval(draw: st.DrawFn) -> Made:
     return Made(dumped(instances, draw(st.booleans())), messages, ("Terna has berth 12.", *said))
 
 
+# Messengers
+
+
+def cut_up(draw: st.DrawFn, text: str) -> Any:
+    """A text as Telegram has it: whole, or cut where something is bold."""
+    at = draw(st.integers(0, len(text)))
+    return draw(st.sampled_from([text, [text[:at], {"type": "bold", "text": text[at:]}]]))
+
+
+@st.composite
+def telegram(draw: st.DrawFn) -> Made:
+    """`result.json` of one chat, or of the whole account."""
+    chats: list[Any] = []
+    messages = 0
+    said: list[str] = []
+    for at in range(draw(st.integers(1, 3))):
+        rows: list[Any] = []
+        for number in range(draw(st.integers(0, 6))):
+            kind = draw(st.sampled_from("text text file sticker photo poll place service gone odd edited".split()))
+            text = draw(WORDS)
+            row: Any = {
+                "id": number, "type": "message", "date": "2026-05-01T11:00:00", "date_unixtime": "1777626000",
+                "from": draw(st.sampled_from(["Ann", "Ben 🚲", None])), "from_id": "user1", "text": cut_up(draw, text),
+                "text_entities": [{"type": "plain", "text": text}],
+            }  # fmt: skip
+            more: dict[str, Any] = {
+                "file": {"file": "files/berth plan.pdf", "mime_type": "application/pdf"},
+                "sticker": {"file": "(File not included.)", "media_type": "sticker", "sticker_emoji": "⛵"},
+                "photo": {"photo": "(File not included.)", "width": 3, "height": 4},
+                "poll": {"poll": {"question": "When?", "answers": [{"text": "now"}, {"text": "never"}]}},
+                "place": {"location_information": {"latitude": 60.3, "longitude": 5.3}},
+                "service": {"type": "service", "actor": "Ann", "action": "phone_call"},
+                "edited": {"edited": "2026-05-02T11:00:00", "edited_unixtime": "1777712400"},
+                "odd": {"type": "riddle"},
+            }.get(kind, {})
+            row |= more
+            rows.append(None if kind == "gone" else row)
+            messages += 1
+            names = {"file": "berth plan.pdf", "sticker": "sticker ⛵", "photo": "photo",
+                     "poll": "poll: When? (now / never)", "place": "place 60.3, 5.3"}  # fmt: skip
+            attached = f"[attached: {names[kind]}]" if kind in names else ""
+            words = "\n\n".join(piece for piece in (text, attached) if piece.strip())
+            said += [tidy(words)] if kind not in ("service", "gone", "odd") and words.strip() else []
+        chats.append({"name": draw(TITLES), "type": "personal_chat", "id": at, "messages": rows})
+    last = {"id": 1, "type": "message", "date": "2026-05-01", "from": "Ann", "from_id": "user1", "text": "told"}
+    chats.append({"name": "told by", "type": "personal_chat", "id": 99, "messages": [last]})
+    account = {"about": "…", "personal_information": {}, "contacts": {"list": []},
+               "chats": {"about": "…", "list": chats}, "left_chats": {"about": "…", "list": []}}  # fmt: skip
+    if draw(st.booleans()):
+        return Made(dumped(account, draw(st.booleans())), messages + 1, (*said, "told"))
+    return Made(dumped(chats[-1], draw(st.booleans())), 1, ("told",))
+
+
+@st.composite
+def slack(draw: st.DrawFn) -> Made:
+    """One day of a channel."""
+    rows: list[Any] = [{"type": "message", "user": "U1", "text": "hi", "ts": "1777626000.000100"}]
+    said = ["hi"]
+    for number in range(draw(st.integers(0, 7))):
+        text = draw(WORDS.filter(lambda text: not set("<&") & set(text)))
+        kind = draw(st.sampled_from("text text join bot file gone odd card edited".split()))
+        row: Any = {"type": "message", "user": "U2", "text": text, "ts": f"{1_777_626_001 + number}.000200",
+                    "user_profile": {"real_name": "Ben Ñ"}, "blocks": []}  # fmt: skip
+        row |= {
+            "join": {"subtype": "channel_join", "text": "<@U2> has joined the channel"},
+            "bot": {"subtype": "bot_message", "bot_id": "B1", "username": "weather"},
+            "file": {"files": [{"id": "F1", "name": "berth.pdf", "title": "Berths"}]},
+            "gone": {"subtype": "tombstone", "text": "This message was deleted."},
+            "card": {"text": "", "attachments": [{"fallback": "[no preview]", "text": text}]},
+            "edited": {"edited": {"user": "U2", "ts": "1777700000.000000"}, "thread_ts": "1777626000.000100"},
+            "odd": {"type": "riddle"},
+        }.get(kind, {})
+        rows.append(row)
+        words = {"join": "", "gone": "", "odd": "", "card": text or "[no preview]"}.get(kind, text)
+        if kind == "file":
+            words = "\n\n".join(piece for piece in (text, "[attached: Berths]") if piece.strip())
+        said += [tidy(words)] if words.strip() else []
+    return Made(dumped(rows, draw(st.booleans())), len(rows), tuple(said))
+
+
 # Text
 
 PLAIN = st.text(
@@ -431,6 +526,8 @@ SHAPES: dict[str, tuple[str, st.SearchStrategy[Made]]] = {
     "claude": ("conversations.json", claude()),
     "claude-code": ("session.jsonl", claude_code()),
     "codex": ("rollout-1.jsonl", codex()),
+    "telegram": ("result.json", telegram()),
+    "slack": ("2026-05-01.json", slack()),
     "mem0": ("memories.json", mem0()),
     "mcp-memory": ("memory.jsonl", mcp_memory()),
     "locomo": ("locomo.json", locomo()),
@@ -440,3 +537,50 @@ SHAPES: dict[str, tuple[str, st.SearchStrategy[Made]]] = {
     "paper": ("2025-01-15_14-30-00_abc123.md", paper()),
 }
 """For each format the name of a file and what may stand in it."""
+
+
+# What a file was before it grew
+
+
+def earlier(name: str, content: bytes, left: int) -> bytes:
+    """The file as it was when it had only the first `left` of its messages, or a few more."""
+    if name in ("claude-code", "codex", "mcp-memory"):
+        return b"".join(content.splitlines(keepends=True)[: left + 1])
+    if name in ("chat", "notes", "paper"):
+        text = content.decode()
+        begins = {"chat": r"(?m)^\u200e?\[?[0-9]+/05/", "notes": r"\n\r?\n(?=[^ ])", "paper": r"(?m)^- <"}[name]
+        starts = [match.start() for match in re.finditer(begins, text)]
+        return (text[: starts[left + 3]] if left + 3 < len(starts) else text).encode()
+    value = json.loads(content)
+    budget = [left + 1]
+    return dumped(shorter(value, budget) if name != "longmemeval" else value[: left + 1])
+
+
+GROWING = ("chat_messages", "messages", "results")
+
+
+def shorter(value: Any, budget: list[int]) -> Any:
+    """JSON in which no more than so many of the records that are added in time stand; what is about them stays."""
+    if isinstance(value, list):
+        kept = []
+        for one in value:
+            if not isinstance(one, dict) or not {"mapping", *GROWING, "conversation"} & one.keys():
+                if budget[0] <= 0:
+                    break
+                budget[0] -= 1
+                kept.append(one)
+            else:
+                kept.append(shorter(one, budget))
+        return kept
+    if not isinstance(value, dict):
+        return value
+    inside = {"conversations", "chats", "list", "conversation", *GROWING}
+    cut = {
+        key: shorter(one, budget) if key in inside or (key.startswith("session_") and isinstance(one, list)) else one
+        for key, one in value.items()
+    }
+    if isinstance(value.get("mapping"), dict):
+        nodes = list(value["mapping"].items())[: max(1, budget[0])]
+        budget[0] -= len(nodes)
+        cut["mapping"] = dict(nodes)
+    return cut

@@ -6,12 +6,14 @@ import json
 import os
 import re
 from collections import Counter
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 
+from infinimem import Library
 from infinimem.errors import BadInput
 from infinimem.exchange.export.book import book_of
 from infinimem.exchange.export.markup import UNSEEN, escaped, words_html
@@ -327,3 +329,38 @@ def test_one_document_says_all_of_it_with_dates_and_sources(tmp_path: Path) -> N
 
 def test_escaped_text_is_text_in_an_attribute_too() -> None:
     assert escaped("\"'<>&\x00\ud800") == "&quot;&#x27;&lt;&gt;&amp;\u2400\ufffd"
+
+
+# What held at a date
+
+
+def test_what_held_at_a_date_goes_out_in_the_words_of_then(tmp_path: Path) -> None:
+    now = [datetime(2026, 3, 1, 9, tzinfo=UTC)]
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: now[0])
+    library.write({"text": "The boat Terna has berth 12.", "time": "2026-03-01"})
+    library.write({"text": "The boat Terna is red.", "time": "2026-03-01"})
+    library.write({"text": "Ines told a secret of the boat.", "time": "2026-03-01", "sensitivity": "private"})
+    library.flush()
+    now[0] = datetime(2026, 6, 1, 9, tzinfo=UTC)
+    library.write({"text": "The boat Terna has berth 14.", "time": "2026-06-01", "supersedes": 1})
+    library.flush()
+    then = Filter(as_of="2026-04-01")
+    done = library.export("md", tmp_path / "then.md", filter=then)
+    words = (tmp_path / "then.md").read_text("utf-8")
+    assert "as of 2026-04-01" in words
+    assert "berth 12" in words
+    assert "is red" in words
+    assert "berth 14" not in words
+    assert done.entries == 3
+    library.export("html", tmp_path / "site", filter=then)
+    pages = "".join(page.read_text("utf-8") for page in (tmp_path / "site").rglob("*.html"))
+    assert "berth 12" in pages
+    assert "berth 14" not in pages
+    with pytest.raises(BadInput, match="whole history"):
+        library.export("jsonl", tmp_path / "then.jsonl", filter=then)
+    settings = library.root / "infinimem.yaml"
+    settings.write_text(settings.read_text() + "access: {export: {deny: {sensitivity: private}}}\n")
+    library = Library.open(library.root)
+    library.export("md", tmp_path / "then.md", filter=then)
+    assert "secret" not in (tmp_path / "then.md").read_text("utf-8")
+    assert "berth 12" in (tmp_path / "then.md").read_text("utf-8")

@@ -25,7 +25,7 @@ from infinimem.cli import main
 from infinimem.cli.schemas import schema_of
 from infinimem.errors import BadInput, ModelFailed
 from infinimem.exchange import run
-from infinimem.exchange.formats import FORMATS, format_of
+from infinimem.exchange.formats import FORMATS, format_named, format_of
 from infinimem.exchange.inputs import Input, file_input
 from infinimem.exchange.message import time_of
 from infinimem.llm.port import Request
@@ -33,6 +33,7 @@ from infinimem.llm.replay import Scripted
 from infinimem.store.imported import IDENTIFIED, id_of
 from infinimem.text.document import parse
 from tests.exchange.shapes import SHAPES, Made, chatgpt_message, dumped, lines
+from tests.llm.planner import sensible, step_of
 from tests.llm.server import Behaviour, serving
 
 
@@ -206,13 +207,69 @@ def test_empty_titles_and_conversations_without_messages(library: Library, tmp_p
     ]
 
 
-@pytest.mark.nightly
-def test_a_conversation_of_a_hundred_thousand_messages(library: Library, tmp_path: Path) -> None:
-    said = [f"word {number} of many" for number in range(100_000)]
-    path = saved(tmp_path, dumped([conversation("c", *said)]))
-    assert library.import_(path).added == 100_000
-    assert library.import_(path).known == 100_000
+def of_chatgpt(said: list[str]) -> bytes:
+    """A chain as deep as it is long, and an edit of its very first question."""
+    whole = conversation("c", *said)
+    edited = chatgpt_message("user", "an edit that was given up", "edit", 1)
+    whole["mapping"]["edit"] = {"id": "edit", "message": edited, "parent": "root", "children": []}
+    return dumped([whole])
+
+
+def of_claude(said: list[str]) -> bytes:
+    """A list in which each message names the one before as its parent."""
+    rows = [
+        {"uuid": f"m{at}", "parent_message_uuid": f"m{at - 1}", "sender": "assistant" if at % 2 else "human",
+         "content": [{"type": "text", "text": text}], "created_at": "2026-05-01T09:00:00Z"}
+        for at, text in enumerate(said)
+    ]  # fmt: skip
+    rows[0]["parent_message_uuid"] = "00000000-0000-4000-8000-000000000000"
+    rows.append({**rows[1], "uuid": "edit", "content": [{"type": "text", "text": "another answer, given up"}]})
+    whole = {"uuid": "c", "name": "Boat", "chat_messages": rows, "current_leaf_message_uuid": f"m{len(said) - 1}"}
+    return dumped([whole])
+
+
+def of_claude_code(said: list[str]) -> bytes:
+    """A session in which a tool is called between any two messages."""
+    rows: list[Any] = []
+    for at, text in enumerate(said):
+        role = "assistant" if at % 2 else "user"
+        base = {"type": role, "uuid": f"u{at}", "parentUuid": f"u{at - 1}", "isSidechain": False, "sessionId": "s"}
+        rows.append({**base, "message": {"role": role, "content": text}})
+        used = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}]
+        rows.append({**base, "type": "assistant", "uuid": f"t{at}", "message": {"role": "assistant", "content": used}})
+    return lines(rows)
+
+
+PEAK = """
+import re, resource, sys
+from infinimem.cli import main
+code = main(sys.argv[1:])
+try:  # the most that this process alone has held: what `resource` says is at least what its parent held
+    peak = int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+except OSError:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(peak, file=sys.stderr)
+sys.exit(code)
+"""
+LONG = {"chatgpt": of_chatgpt, "claude": of_claude, "claude-code": of_claude_code}
+
+
+@pytest.mark.parametrize("form", LONG)
+@pytest.mark.parametrize("number", [3_000, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_one_conversation_as_long_as_anybody_has_had(tmp_path: Path, form: str, number: int) -> None:
+    said = [f"word {at} of many" for at in range(number)]
+    name = "session.jsonl" if form == "claude-code" else "conversations.json"
+    path = saved(tmp_path, LONG[form](said), name)
+    command = ["-L", str(tmp_path / "memory"), "import", str(path), "--json"]
+    done = subprocess.run([sys.executable, "-c", PEAK, *command], capture_output=True, text=True, check=True)
+    value = json.loads(done.stdout)
+    assert (value["added"], value["problems"]) == (number, [])
+    assert sum(value["skipped"].values()) == (number if form == "claude-code" else 1)
+    megabytes = int(done.stderr.split()[-1]) / 1024
+    assert megabytes < 300, f"{megabytes:.0f} MB"
+    library = Library.open(tmp_path / "memory")
     assert texts(library) == said
+    assert library.import_(path).known == number
 
 
 # Other formats
@@ -704,3 +761,169 @@ def test_an_export_does_not_bring_back_what_was_forgotten_after_it_was_loaded(li
     assert not library.search("Quetzal")
     assert library.import_(tmp_path / "other.jsonl", again=True).added == 1
     assert library.search("Quetzal", 1)
+
+
+# Versions
+
+
+def test_a_changed_memory_of_mem0_takes_the_place_of_the_one_before(library: Library, tmp_path: Path) -> None:
+    row: dict[str, Any] = {"id": "i", "memory": "Maya works at Fjord Labs", "hash": "1", "created_at": "2025-09-01"}
+    about = {"score": 3, "sure": True, "where": ["Bergen"], "expires": "soon"}
+    path = saved(tmp_path, dumped([{**row, "metadata": about, "expiration_date": "2031-05-01"}]), "mem0.json")
+    library.import_(path)
+    assert dict(entries(library)[0].signature.fields).items() >= {
+        "score": "3", "sure": "true", "where": '["Bergen"]', "their_expires": "soon", "expires": "2031-05-01",
+    }.items()  # fmt: skip
+    library.flush()
+    row |= {"memory": "Maya works at Nordlys", "hash": "2", "updated_at": "2026-05-01"}
+    saved(tmp_path, dumped([row]), "mem0.json")
+    assert library.import_(path).added == 1
+    assert entries(library)[0].signature.get("supersedes") == "1"
+    library.flush()
+    assert [hit.text for hit in library.search("Maya works", 5)] == ["Maya works at Nordlys"]
+    assert library.trace(1).by == 2
+    row |= {"memory": "Maya studies", "hash": "0", "updated_at": "2024-05-01"}  # from an older export
+    saved(tmp_path, dumped([row]), "mem0.json")
+    library.import_(path)
+    assert entries(library)[0].signature.get("supersedes") == ""
+
+
+def test_a_history_of_mem0_becomes_what_replaced_what(library: Library, tmp_path: Path) -> None:
+    def event(number: int, memory: str, kind: str, old: str | None, new: str | None, day: int) -> dict[str, Any]:
+        return {
+            "id": f"h{number}", "memory_id": memory, "old_memory": old, "new_memory": new, "event": kind,
+            "created_at": f"2026-03-0{day}T10:00:00+00:00", "updated_at": None, "is_deleted": int(kind == "DELETE"),
+        }  # fmt: skip
+
+    rows = [
+        event(3, "a", "UPDATE", "Berth 12", "Berth 14", 3),
+        event(1, "a", "ADD", None, "Berth 12", 1),
+        event(2, "b", "ADD", None, "Owes Ines 50 kr", 2),
+    ]
+    path = saved(tmp_path, dumped(rows), "history.json")
+    assert (library.import_(path).added, library.import_(path).known) == (3, 3)
+    assert texts(library) == ["Berth 12", "Owes Ines 50 kr", "Berth 14"]
+    library.flush()
+    assert (library.trace(1).fate, library.trace(1).by) == ("superseded", 3)
+    saved(tmp_path, dumped([*rows, event(4, "b", "DELETE", "Owes Ines 50 kr", None, 4)]), "history.json")
+    done = library.import_(path)
+    assert (done.messages, done.added, done.skipped) == (4, 1, {"deleted": 1})
+    library.flush()
+    assert [hit.text for hit in library.search("Ines owes berth", 5)] == ["Berth 14"]
+    assert library.trace(2).fate == "superseded"
+    assert not library.check()
+
+
+# Messengers
+
+
+def test_who_is_who_in_a_slack_export(library: Library, tmp_path: Path) -> None:
+    users = [{"id": "U1", "name": "ann", "profile": {"real_name": "Ann Åsen"}}, {"id": "U2", "name": "ben"}]
+    day = [
+        {"type": "message", "user": "U1", "text": "<@U2> see <https://x.no|the berth> &amp; go", "ts": "1777626000.1"},
+        {"type": "message", "user": "U2", "text": "ok", "ts": "1777626001.2", "thread_ts": "1777626000.1"},
+    ]
+    top = tmp_path / "export"
+    (top / "general").mkdir(parents=True)
+    saved(top, dumped(users), "users.json")
+    saved(top / "general", dumped(day), "2026-05-01.json")
+    done = library.import_(top, form="slack")
+    assert (done.added, done.messages, done.problems) == (2, 3, ())
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        for name in ("general/2026-05-01.json", "users.json"):
+            archive.write(top / name, name)
+    other = Library.open(tmp_path / "other", create=True)
+    assert other.import_(tmp_path / "export.zip").added == 2
+    for here in (library, other):
+        said = [(entry.source, entry.text, entry.signature.get("title")) for entry in entries(here)]
+        assert said == [("Ann Åsen", "@ben see the berth (https://x.no) & go", "general"), ("ben", "ok", "general")]
+        assert entries(here)[1].signature.get("thread") == "1777626000.1"
+    assert library.import_(tmp_path / "export.zip").known == 2
+
+
+def test_an_edited_message_takes_the_place_of_what_it_was(library: Library, tmp_path: Path) -> None:
+    row = {"id": 7, "type": "message", "date": "2026-05-01T11:00:00", "from": "Ann", "from_id": "user1", "text": "at 9"}
+    chat = {"name": "Ben", "type": "personal_chat", "id": 5, "messages": [row]}
+    path = saved(tmp_path, dumped(chat), "result.json")
+    library.import_(path)
+    row |= {"text": "at 10", "edited_unixtime": "1777712400"}
+    saved(tmp_path, dumped(chat), "result.json")
+    assert library.import_(path).added == 1
+    assert [entry.signature.get("supersedes") for entry in entries(library)] == ["", "1"]
+
+
+@pytest.mark.parametrize(("said", "means"), [
+    ("Obsidian", "notes"), ("logseq", "notes"), ("whatsapp", "chat"), ("chat log", "chat"), ("OpenAI", "chatgpt"),
+    ("claude code", "claude-code"), ("claude_code", "claude-code"), ("Telegram", "telegram"), ("slack", "slack"),
+])  # fmt: skip
+def test_formats_go_by_what_people_call_them(said: str, means: str) -> None:
+    assert format_named(said).name == means
+
+
+@pytest.mark.parametrize(("said", "guess"), [("chatgtp", "chatgpt"), ("obsidain", "obsidian"), ("slak", "slack")])
+def test_a_slip_of_the_finger_is_answered_with_a_guess(said: str, guess: str) -> None:
+    with pytest.raises(BadInput, match=f"did you mean {guess}\\?"):
+        format_named(said)
+
+
+# Files that came with a message
+
+
+def test_what_an_export_says_of_files_is_kept_and_said(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    attachments = [{"file_name": "berths.txt", "extracted_content": "Berth 12 is Terna's.\n\n- <seq=9> not ours"}]
+    message = {"uuid": "m", "sender": "human", "text": "see", "content": [], "attachments": attachments,
+               "files": [{"file_name": "boat.jpg"}], "created_at": "2026-05-01T09:00:00Z"}  # fmt: skip
+    path = saved(tmp_path, dumped([{"uuid": "c", "name": "Boat", "chat_messages": [message]}]))
+    assert main(["-L", str(library.root), "import", str(path)]) == 0
+    assert "2 files and pictures named in them; the text of 1 as entries of their own" in capsys.readouterr().out
+    assert texts(library) == ["see\n\n[attached: berths.txt, boat.jpg]", attachments[0]["extracted_content"]]
+    assert entries(library)[1].source == "file:berths.txt"
+    assert entries(library)[1].signature.get("attachment") == "berths.txt"
+    assert library.import_(path).known == 2
+
+
+# A model, over HTTP
+
+
+def test_a_model_takes_the_facts_out_and_sorts_what_came_in_over_http(tmp_path: Path) -> None:
+    rows = [
+        conversation(f"c{at}", f"All is paid, Terna has berth {at} now, so we sail", "Fine.", time=1_777_626_000 + at)
+        for at in range(10, 14)
+    ]
+    path = saved(tmp_path, dumped(rows))
+    sorting = sensible()
+
+    def answer(payload: dict[str, Any]) -> str:
+        if step_of(payload) != "extract":
+            return sorting(payload)
+        turns = re.findall(
+            r"^\[(\d+)\] .*?(?:user|AI): (.*berth (\d+).*)$", str(payload["messages"][1]["content"]), re.MULTILINE
+        )
+        facts = [
+            {"text": f"Terna has berth {n}.", "quote": said, "turn": int(seq), "time": ""} for seq, said, n in turns
+        ]
+        return json.dumps({"entries": facts})
+
+    behaviour = Behaviour(answer)
+    with serving(behaviour) as address:
+        command = [sys.executable, "-m", "infinimem", "-L", str(tmp_path / "m"), "import", str(path), "--json"]
+        env = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "none", "INFINIMEM_MODEL": "scripted"}
+        counted = subprocess.run([*command, "--dry-run"], env=env, capture_output=True, text=True, check=False)
+        assert (counted.returncode, len(behaviour.requests)) == (0, 0)
+        assert json.loads(counted.stdout)["sources"] == {"user": 4, "AI": 4}
+        done = subprocess.run([*command, "--extract", "--flush"], env=env, capture_output=True, text=True, check=False)
+        steps = [step_of(payload) for payload in behaviour.requests]
+        again = subprocess.run([*command, "--extract", "--flush"], env=env, capture_output=True, text=True, check=False)
+        assert len(behaviour.requests) == len(steps)
+    value = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert [fact["text"] for fact in value["extracted"]] == [f"Terna has berth {at}." for at in range(10, 14)]
+    assert {"extract", "rewrite", "route"} <= set(steps)
+    assert value["flush"]["planner"] == "model"
+    assert json.loads(again.stdout)["known"] == 8
+    library = Library.open(tmp_path / "m")
+    assert library.status().buffered == 0
+    assert any(row.topic == "terna" for row in library.catalog()), [row.topic for row in library.catalog()]
+    assert not library.check()

@@ -14,7 +14,7 @@ from infinimem import Library
 from infinimem.exchange.formats import FORMATS
 from infinimem.text.document import parse
 from tests.conftest import NIGHTLY
-from tests.exchange.shapes import SHAPES, Made
+from tests.exchange.shapes import SHAPES, Made, earlier
 
 few = settings() if NIGHTLY else settings(max_examples=25)
 
@@ -66,3 +66,25 @@ def test_a_second_import_adds_nothing_and_more_of_the_same_only_what_is_new(name
         assert written(library) == before
         more = library.import_(path, form=name, branches=True)  # what the first left out comes in now, and only that
         assert more.added == first.skipped.get("other branch", 0)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@few
+@given(st.data())
+def test_a_file_that_has_grown_adds_only_what_is_new(name: str, data: st.DataObject) -> None:
+    file, shape = SHAPES[name]
+    made: Made = data.draw(shape)
+    before = earlier(name, made.content, data.draw(st.integers(0, 9)))
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / file
+        path.write_bytes(before)
+        library = Library.open(Path(scratch) / "memory", create=True)
+        first = library.import_(path, form=name, branches=True)
+        there = Counter(written(library))
+        assert there <= Counter(made.said)
+        path.write_bytes(made.content)
+        done = library.import_(path, form=name, branches=True)
+        everything = Counter(dict.fromkeys(made.said, 1) if name == "mcp-memory" else made.said)
+        assert Counter(written(library)) == everything, (before, made.content)
+        assert (done.messages, done.added) == (made.messages, sum(everything.values()) - first.added)
+        assert library.import_(path, form=name, branches=True).added == 0

@@ -13,12 +13,14 @@ from infinimem.access.view import rules_in, view
 from infinimem.errors import BadInput, StorageFailed
 from infinimem.exchange.export.json_lines import export_records, record_line
 from infinimem.exchange.export.place import new_file, refuse_inside
-from infinimem.exchange.export.source import choose, read_source
+from infinimem.exchange.export.source import Source, choose, read_source
 from infinimem.model import Document, Filter, Problem
+from infinimem.text.document import title_of
 
 if TYPE_CHECKING:
     from infinimem.config import Access
     from infinimem.exchange.export.book import Book
+    from infinimem.search.past import PastIndex
 
 FORMATS = ("jsonl", "md", "html")
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "md", ".markdown": "md"}
@@ -48,16 +50,26 @@ def export(
     access: Access,
     *,
     history: bool = False,
+    past: PastIndex | None = None,
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Exported:
-    """Write a library to `out`, or to standard output, as `Library.export` promises."""
+    """Write a library to `out`, or to standard output, as `Library.export` promises.
+
+    `past` is what there was at the dates of a filter that has some.
+    """
     if format not in FORMATS:
         raise BadInput(f"there is no format {format!r}; use {', '.join(FORMATS)}")
     if out is None and format == "html":
         raise BadInput("a site is a folder; name one: --out DIR")
+    if past is not None and format == "jsonl":
+        raise BadInput(
+            "JSON lines restore the library with its whole history; what held at a date goes out as md or html"
+        )
     if out is not None:
         refuse_inside(root, out)
     source = read_source(root)
+    if past is not None:
+        return export_then(root, source, past, format, out, filter, access, progress)
     chosen = choose(source, filter, access)
     if access:
         chosen = replace(chosen, documents=untelling_documents(root, chosen.documents, access))
@@ -77,6 +89,29 @@ def export(
         size,
         source.left_out,
     )
+
+
+def export_then(
+    root: Path,
+    source: Source,
+    past: PastIndex,
+    format: str,
+    out: Path | None,
+    filter: Filter,
+    access: Access,
+    progress: Callable[[str, int, int], None],
+) -> Exported:
+    """Write what held at the dates of a filter, for people to read."""
+    from infinimem.exchange.export.then import book_then
+
+    chosen = choose(source, replace(filter, as_of="", known_at="", topic=""), access)
+    pages = untelling_documents(root, chosen.documents, access) if access else chosen.documents
+    titles = {page.id: title_of(page) for page in pages if page.path.startswith("topics/")}
+    book = book_then(past, filter, chosen.withheld, titles, name_of(root), named=not access)
+    size = write_book(book, format, out, False, progress)
+    entries = {seq for leaf in book.leaves for seq in leaf.seqs}
+    where, number = "" if out is None else str(out), len(chosen.withheld)
+    return Exported(format, where, len(book.chapters), len(entries), number, size, source.left_out)
 
 
 def untelling_documents(root: Path, documents: Sequence[Document], access: Access) -> tuple[Document, ...]:
