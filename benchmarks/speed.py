@@ -5,8 +5,9 @@
 
 A row is a command from a cold shell: CPU seconds (user + system), peak memory, and bytes read and written of the
 whole process, median of the runs, with the index on disk; fsyncs are counted in a run of their own under strace. Warm
-rows are calls in one process, CPU in milliseconds. Peers do the same job in the same run: what is not installed is absent.
-Libraries are made from the words of tools/sample/entries.jsonl (or of --text: one message a line), 100 entries a
+rows are calls in one process, CPU in milliseconds. Rates of one writer are those of the fastest tenth of its batches
+(others use the machine too). Peers do the same job in the same run; what is not installed is absent. Libraries are made
+from the words of tools/sample/entries.jsonl (or of --text: one message a line), 100 entries a
 document, with evidence by month. Limits: one machine, one kind of text; compare within one run, by ratio.
 """
 
@@ -28,14 +29,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from report import write_json
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from infinimem import Library, __version__
-from infinimem.store.layout import create_library
-from infinimem.text.tokens import estimate
+from benchmarks.report import write_json
+from infinimem import __version__
 
 PROJECT = Path(__file__).resolve().parent.parent
 PER_DOCUMENT = 100
@@ -131,6 +132,9 @@ def messages(text: Path | None, count: int) -> Iterator[str]:
 
 def build(root: Path, entries: int, text: Path | None) -> None:
     """A library of many flushed entries, as flushes would have left it; each entry was written at another time."""
+    from infinimem.store.layout import create_library
+    from infinimem.text.tokens import estimate
+
     create_library(root)
     source = messages(text, entries)
     kept: dict[str, list[str]] = {}
@@ -157,6 +161,8 @@ def build(root: Path, entries: int, text: Path | None) -> None:
 
 def buffer_of(tokens: int, text: Path | None) -> list[str]:
     """Messages that fill a buffer of so many tokens."""
+    from infinimem.text.tokens import estimate
+
     chosen: list[str] = []
     size = 0
     for line in messages(text, 100_000):
@@ -169,12 +175,16 @@ def buffer_of(tokens: int, text: Path | None) -> list[str]:
 
 def prepare(root: Path, entries: int, text: Path | None) -> None:
     """A library with a buffer that is due."""
+    from infinimem import Library
+
     build(root, entries, text)
     Library.open(root).write(buffer_of(5000, text), source="user")
 
 
 def warm(root: Path) -> dict[str, float]:
     """Milliseconds of CPU of calls in a process that has the index open; `look` is the look for changed files alone."""
+    from infinimem import Library
+
     library = Library.open(root)
     questions = ["when does the ferry leave", "what did she say about music", "a good film", "do you like dogs"]
     index = library.index()
@@ -201,10 +211,12 @@ def spent(call: Callable[[str], object], questions: Sequence[str]) -> float:
 
 def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, float]:
     """Entries a second that so many processes write in batches, and that they append and fsync as bare lines."""
+    from infinimem.store.layout import create_library
+
     create_library(folder / "library")
     rates = []
     for work in (write_batches, append_batches):
-        queue: multiprocessing.Queue[tuple[float, float]] = multiprocessing.Queue()
+        queue: multiprocessing.Queue[list[float]] = multiprocessing.Queue()
         together = multiprocessing.Barrier(number)
         given = (folder, batch, rounds, together, queue)
         processes = [multiprocessing.Process(target=work, args=given) for _ in range(number)]
@@ -213,7 +225,11 @@ def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, 
         times = [queue.get() for _ in processes]
         for process in processes:
             process.join()
-        rates.append(number * rounds * batch / (max(end for _, end in times) - min(start for start, _ in times)))
+        if number > 1:
+            rates.append(number * rounds * batch / (max(ends[-1] for ends in times) - min(ends[0] for ends in times)))
+        else:
+            taken = sorted(end - start for start, end in pairwise(times[0]))
+            rates.append(batch / taken[len(taken) // 10])
     shutil.rmtree(folder / "library")
     (folder / "raw").unlink()
     return rates[0], rates[1]
@@ -224,13 +240,16 @@ def batch_of(size: int) -> list[str]:
 
 
 def write_batches(folder: Path, batch: int, rounds: int, together: Any, queue: Any) -> None:
+    from infinimem import Library
+
     library = Library.open(folder / "library")
     texts = batch_of(batch)
     together.wait()
-    start = time.monotonic()
+    ends = [time.monotonic()]
     for _ in range(rounds):
         library.write(texts, source="user")
-    queue.put((start, time.monotonic()))
+        ends.append(time.monotonic())
+    queue.put(ends)
 
 
 def append_batches(folder: Path, batch: int, rounds: int, together: Any, queue: Any) -> None:
@@ -238,11 +257,12 @@ def append_batches(folder: Path, batch: int, rounds: int, together: Any, queue: 
     lines = "".join(f"{head}{text}\n" for text in batch_of(batch)).encode()
     file = os.open(folder / "raw", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     together.wait()
-    start = time.monotonic()
+    ends = [time.monotonic()]
     for _ in range(rounds):
         os.write(file, lines)
         os.fsync(file)
-    queue.put((start, time.monotonic()))
+        ends.append(time.monotonic())
+    queue.put(ends)
 
 
 PEERS = {
