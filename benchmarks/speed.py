@@ -1,16 +1,22 @@
-"""How long commands take from a cold shell, and how that grows with the library.
+"""How long commands take, cold and warm, and how that grows with the library.
 
-    python benchmarks/speed.py [--sizes 1000,10000,100000] [--text LINES_FILE] [--runs 5] [--json OUT]
+    python benchmarks/speed.py [--sizes 1000,10000,100000] [--text LINES_FILE] [--runs 3] [--json OUT]
+    python benchmarks/speed.py --sizes 1000000 --reuse FOLDER    # libraries are kept in FOLDER and taken from there
 
-Figures are CPU seconds (user + system) and peak memory of the whole process, median of the runs, with the index on
-disk. Libraries are made from the words of tools/sample/entries.jsonl (or of --text: one message a line), 100 entries
-a document, with evidence. Limits: one machine, one kind of text; compare within one run, by ratio.
+A row is a command from a cold shell: CPU seconds (user + system), peak memory, and bytes read and written of the
+whole process, median of the runs, with the index on disk; fsyncs are counted in a run of their own under strace. Warm
+rows are calls in one process, CPU in milliseconds. Rates of one writer are those of the fastest tenth of its batches
+(others use the machine too). Peers do the same job in the same run; what is not installed is absent. Libraries are made
+from the words of tools/sample/entries.jsonl (or of --text: one message a line), 100 entries a
+document, with evidence by month. Limits: one machine, one kind of text; compare within one run, by ratio.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
+import multiprocessing
 import os
 import platform
 import random
@@ -19,14 +25,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from infinimem import Library, __version__
-from infinimem.store.layout import create_library
-from infinimem.text.tokens import estimate
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.report import write_json
+from infinimem import __version__
 
 PROJECT = Path(__file__).resolve().parent.parent
 PER_DOCUMENT = 100
@@ -45,36 +55,60 @@ app()
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The median of several runs of one command."""
+    """What a run of a command takes: CPU seconds, peak MB, MB read and written through calls (mapped files apart)."""
 
     cpu: float
     memory: float
-    reads: int
+    read: float
+    written: float
 
 
 def run(command: Sequence[str], runs: int, before: Sequence[str] = ()) -> Cost:
-    """Run a command several times; CPU seconds, peak MB, and blocks read."""
-    seconds: list[float] = []
-    peaks: list[float] = []
-    reads: list[int] = []
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    """Run a command several times, the first not counted; medians."""
+    costs: list[Cost] = []
     for _ in range(runs + 1):
         if before:
             subprocess.run(before, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        costs.append(run_once(command))
+    counted = costs[1:] or costs
+    return Cost(*(statistics.median(getattr(cost, name) for cost in counted) for name in Cost.__slots__))
+
+
+def run_once(command: Sequence[str]) -> Cost:
+    """Run a command once."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=environment
         )
-        assert process.stderr is not None
-        said = process.stderr.read()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        read, written = bytes_of(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        process.stderr.close()
         if process.returncode not in (0, 1):
-            raise SystemExit(f"{command} failed: {said.decode()}")
-        seconds.append(usage.ru_utime + usage.ru_stime)
-        peaks.append(usage.ru_maxrss / 1024 / (1024 if sys.platform == "darwin" else 1))
-        reads.append(usage.ru_inblock)
-    return Cost(statistics.median(seconds[1:]), statistics.median(peaks[1:]), int(statistics.median(reads[1:])))
+            said.seek(0)
+            raise SystemExit(f"{command} failed: {said.read().decode()}")
+    peak = usage.ru_maxrss / 1024 / (1024 if sys.platform == "darwin" else 1)
+    return Cost(usage.ru_utime + usage.ru_stime, peak, read / 1e6, written / 1e6)
+
+
+def bytes_of(pid: int) -> tuple[int, int]:
+    """What a process that has ended read and wrote; 0 where the system does not say."""
+    try:
+        rows = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    except OSError:
+        return 0, 0
+    return int(rows["rchar"]), int(rows["wchar"])
+
+
+def fsyncs_of(command: Sequence[str]) -> int | None:
+    """How often a command asks for its bytes to be on disk; None without strace."""
+    if not shutil.which("strace"):
+        return None
+    with tempfile.NamedTemporaryFile() as told:
+        watch = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", told.name]
+        done = subprocess.run([*watch, *command], stdin=subprocess.DEVNULL, capture_output=True)
+        return told.read().count(b"sync(") if done.returncode in (0, 1) else None
 
 
 def messages(text: Path | None, count: int) -> Iterator[str]:
@@ -98,6 +132,9 @@ def messages(text: Path | None, count: int) -> Iterator[str]:
 
 def build(root: Path, entries: int, text: Path | None) -> None:
     """A library of many flushed entries, as flushes would have left it; each entry was written at another time."""
+    from infinimem.store.layout import create_library
+    from infinimem.text.tokens import estimate
+
     create_library(root)
     source = messages(text, entries)
     kept: dict[str, list[str]] = {}
@@ -124,6 +161,8 @@ def build(root: Path, entries: int, text: Path | None) -> None:
 
 def buffer_of(tokens: int, text: Path | None) -> list[str]:
     """Messages that fill a buffer of so many tokens."""
+    from infinimem.text.tokens import estimate
+
     chosen: list[str] = []
     size = 0
     for line in messages(text, 100_000):
@@ -136,8 +175,180 @@ def buffer_of(tokens: int, text: Path | None) -> list[str]:
 
 def prepare(root: Path, entries: int, text: Path | None) -> None:
     """A library with a buffer that is due."""
+    from infinimem import Library
+
     build(root, entries, text)
     Library.open(root).write(buffer_of(5000, text), source="user")
+
+
+def warm(root: Path) -> dict[str, float]:
+    """Milliseconds of CPU of calls in a process that has the index open; `look` is the look for changed files alone."""
+    from infinimem import Library
+
+    library = Library.open(root)
+    questions = ["when does the ferry leave", "what did she say about music", "a good film", "do you like dogs"]
+    index = library.index()
+    for question in questions:
+        index.search(question)
+    calls = {
+        "look for changes": lambda question: library.index(),
+        "search, without the look": lambda question: index.search(question, 5),
+        "search after the look": lambda question: library.search(question),
+        "catalog": lambda question: index.catalog(),
+    }
+    return {name: 1000 * spent(call, questions) for name, call in calls.items()}
+
+
+def spent(call: Callable[[str], object], questions: Sequence[str]) -> float:
+    """CPU seconds of a call, median over questions none of which was asked like this before."""
+    costs = []
+    for number, question in enumerate(questions * 3):
+        start = time.process_time()
+        call(f"{question} {('today', 'again', 'there')[number // len(questions)]}")
+        costs.append(time.process_time() - start)
+    return statistics.median(costs)
+
+
+def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, float]:
+    """Entries a second that so many processes write in batches, and that they append and fsync as bare lines."""
+    from infinimem.store.layout import create_library
+
+    create_library(folder / "library")
+    rates = []
+    for work in (write_batches, append_batches):
+        queue: multiprocessing.Queue[list[float]] = multiprocessing.Queue()
+        together = multiprocessing.Barrier(number)
+        given = (folder, batch, rounds, together, queue)
+        processes = [multiprocessing.Process(target=work, args=given) for _ in range(number)]
+        for process in processes:
+            process.start()
+        times = [queue.get() for _ in processes]
+        for process in processes:
+            process.join()
+        if number > 1:
+            rates.append(number * rounds * batch / (max(ends[-1] for ends in times) - min(ends[0] for ends in times)))
+        else:
+            taken = sorted(end - start for start, end in pairwise(times[0]))
+            rates.append(batch / taken[len(taken) // 10])
+    shutil.rmtree(folder / "library")
+    (folder / "raw").unlink()
+    return rates[0], rates[1]
+
+
+def batch_of(size: int) -> list[str]:
+    return [f"The ferry to Kiel leaves at {number} o'clock, says Ines {os.getpid()}." for number in range(size)]
+
+
+def write_batches(folder: Path, batch: int, rounds: int, together: Any, queue: Any) -> None:
+    from infinimem import Library
+
+    library = Library.open(folder / "library")
+    texts = batch_of(batch)
+    together.wait()
+    ends = [time.monotonic()]
+    for _ in range(rounds):
+        library.write(texts, source="user")
+        ends.append(time.monotonic())
+    queue.put(ends)
+
+
+def append_batches(folder: Path, batch: int, rounds: int, together: Any, queue: Any) -> None:
+    head = "- <seq=1, source=user, observed=2026-01-01T00:00:00Z> "
+    lines = "".join(f"{head}{text}\n" for text in batch_of(batch)).encode()
+    file = os.open(folder / "raw", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    together.wait()
+    ends = [time.monotonic()]
+    for _ in range(rounds):
+        os.write(file, lines)
+        os.fsync(file)
+        ends.append(time.monotonic())
+    queue.put(ends)
+
+
+PEERS = {
+    "rank_bm25 (builds at every start)": (
+        "",
+        """
+import sys
+from rank_bm25 import BM25Okapi
+texts = open(sys.argv[1], encoding="utf-8").read().splitlines()
+bm25 = BM25Okapi([text.lower().split() for text in texts])
+print(bm25.get_top_n(sys.argv[3].lower().split(), texts, n=5))
+""",
+    ),
+    "SQLite FTS5": (
+        """
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[2] + ".db")
+base.execute("CREATE VIRTUAL TABLE entries USING fts5(text)")
+with open(sys.argv[1], encoding="utf-8") as lines:
+    base.executemany("INSERT INTO entries(text) VALUES (?)", ((line,) for line in lines))
+base.commit()
+""",
+        """
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[2] + ".db")
+words = " OR ".join(sys.argv[3].split())
+print(base.execute("SELECT text FROM entries WHERE entries MATCH ? ORDER BY rank LIMIT 5", (words,)).fetchall())
+""",
+    ),
+    "bm25s": (
+        """
+import sys, bm25s, Stemmer
+texts = open(sys.argv[1], encoding="utf-8").read().splitlines()
+index = bm25s.BM25(corpus=texts)
+tokens = bm25s.tokenize(texts, stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)
+index.index(tokens, show_progress=False)
+index.save(sys.argv[2] + ".bm25s", corpus=texts)
+""",
+        """
+import sys, bm25s, Stemmer
+index = bm25s.BM25.load(sys.argv[2] + ".bm25s", load_corpus=True, mmap=True)
+asked = bm25s.tokenize(sys.argv[3], stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)
+print(index.retrieve(asked, k=5, show_progress=False))
+""",
+    ),
+    "tantivy alone": (
+        """
+import sys, tantivy, pathlib
+builder = tantivy.SchemaBuilder()
+builder.add_text_field("text", stored=True, tokenizer_name="en_stem")
+folder = pathlib.Path(sys.argv[2] + ".tantivy")
+folder.mkdir()
+writer = tantivy.Index(builder.build(), path=str(folder)).writer(120_000_000, 1)
+for line in open(sys.argv[1], encoding="utf-8"):
+    writer.add_document(tantivy.Document(text=line))
+writer.commit()
+writer.wait_merging_threads()
+""",
+        """
+import sys, tantivy
+index = tantivy.Index.open(sys.argv[2] + ".tantivy")
+searcher = index.searcher()
+print([searcher.doc(at)["text"] for _, at in searcher.search(index.parse_query(sys.argv[3], ["text"]), 5).hits])
+""",
+    ),
+}
+"""What builds an index of lines, "" where that cannot be kept, and what answers from it; (lines, place, question)."""
+MODULE_OF = {"rank_bm25 (builds at every start)": "rank_bm25", "SQLite FTS5": "sqlite3", "tantivy alone": "tantivy"}
+
+
+def peers(root: Path, size: int, folder: Path, runs: int, note: Callable[..., None]) -> None:
+    """The same texts and question by others, each index on disk where it can be kept."""
+    lines = folder / f"lines-{size}.txt"
+    with lines.open("w", encoding="utf-8") as file:
+        for path in sorted((root / "topics").rglob("*.md")):
+            found = (line.partition("> ") for line in path.read_text("utf-8").splitlines() if line.startswith("- <"))
+            file.writelines(f"{words}\n" for _, _, words in found)
+    for name, (builds, answers) in PEERS.items():
+        if importlib.util.find_spec(MODULE_OF.get(name, name)) is None:
+            print(f"{name:44} {size:>9,} absent", flush=True)
+            continue
+        place = [str(lines), str(folder / f"{MODULE_OF.get(name, name)}-{size}"), "when does the ferry leave"]
+        if builds:
+            note(f"{name}: index built", size, run([sys.executable, "-c", builds, *place], 0))
+        note(f"{name}: search", size, run([sys.executable, "-c", answers, *place], 0 if size > 100_000 else runs))
+    lines.unlink()
 
 
 def main() -> int:
@@ -145,68 +356,116 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--text", type=Path)
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--reuse", type=Path, help="a folder in which libraries are kept from run to run")
+    parser.add_argument("--without", default="", help="parts to leave out: writers, peers, flush, build, check")
     parser.add_argument("--prepare", nargs=2, metavar=("FOLDER", "ENTRIES"), help=argparse.SUPPRESS)
+    parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.prepare:
         prepare(Path(given.prepare[0]), int(given.prepare[1]), given.text)
         return 0
-    sizes = [int(size) for size in given.sizes.split(",")]
-    python = sys.executable
+    if given.warm:
+        print(json.dumps(warm(given.warm)))
+        return 0
+    without = set(given.without.split(","))
     rows: list[dict[str, object]] = []
-
-    def note(what: str, size: int, cost: Cost, against: Cost | None = None) -> None:
-        ratio = f"{cost.cpu / against.cpu:5.2f} ×" if against else ""
-        print(f"{what:34} {size:>9,} {cost.cpu:8.3f} s {cost.memory:7.0f} MB {ratio}", flush=True)
-        rows.append(
-            {
-                "what": what,
-                "entries": size,
-                "cpu": cost.cpu,
-                "memory_mb": cost.memory,
-                "ratio": cost.cpu / against.cpu if against else None,
-            }
-        )
-
     print(f"infinimem {__version__}, Python {platform.python_version()}, {platform.machine()}, median of {given.runs}")
-    print(f"{'':34} {'entries':>9} {'CPU':>10} {'memory':>10} ratio")
-    note("bare interpreter", 0, run([python, "-c", "pass"], given.runs))
-    bare = run([python, "-c", BARE], given.runs)
-    note("bare typer program", 0, bare)
-    with tempfile.TemporaryDirectory(prefix="infinimem-speed-") as folder:
-        flushes: list[Cost] = []
-        for size in sizes:
-            root = Path(folder) / str(size)
-            # in a process of its own: a child's peak memory counts what its parent held when it was made
-            text = ["--text", str(given.text)] if given.text else []
-            subprocess.run([python, __file__, "--prepare", str(root), str(size), *text], check=True)
-            command = [python, "-m", "infinimem", "-L", str(root)]
-            anew = ["rm", "-rf", str(root / ".infinimem/index")]
-            note("index built anew", size, run([*command, "search", "ferry"], 1, anew))
-            note("write (against bare typer)", size, run([*command, "write", "The ferry is late."], given.runs), bare)
-            note("status", size, run([*command, "status"], given.runs))
-            note("search, index on disk", size, run([*command, "search", "when does the ferry leave"], given.runs))
-            note("ask", size, run([*command, "ask", "When does the ferry to Kiel leave?"], given.runs))
-            touched = next((root / "topics").rglob("*.md"))
-            by_hand = ["sh", "-c", f"echo '- by hand' >> {touched}"]
-            note("search after one hand edit", size, run([*command, "search", "ferry"], given.runs, by_hand))
-            grep = run([*command, "grep", RARE], given.runs)
-            note("grep, a rare pattern", size, grep)
-            many = run([*command, "grep", FREQUENT], given.runs)
-            note("grep, a frequent pattern", size, many)
-            if shutil.which("rg"):
-                note("ripgrep, a rare pattern", size, run(["rg", RARE, str(root)], given.runs), grep)
-                note("ripgrep, a frequent pattern", size, run(["rg", FREQUENT, str(root)], given.runs), many)
-            again = ["sh", "-c", f"'{python}' -m infinimem -L '{root}' undo || true"]
-            cost = run([*command, "flush"], 3, again)
-            note("flush of a 5,000-token buffer", size, cost, flushes[0] if flushes else None)
-            flushes.append(cost)
-            shutil.rmtree(root)
-    if given.json:
-        result = {"version": __version__, "machine": platform.platform(), "rows": rows}
-        given.json.write_text(json.dumps(result, indent=1))
+    head = ("CPU", "memory", "read", "written", "fsyncs", "ratio")
+    print(f"{'':44} {'entries':>9} " + " ".join(f"{name:>9}" for name in head))
+
+    def note(what: str, size: int, cost: Cost, against: Cost | None = None, fsyncs: int | None = None) -> None:
+        ratio = cost.cpu / against.cpu if against else None
+        print(
+            f"{what:44} {size:>9,} {cost.cpu:7.3f} s {cost.memory:6.0f} MB {cost.read:6.1f} MB {cost.written:6.1f} MB"
+            f" {'' if fsyncs is None else fsyncs:>9} {'' if ratio is None else f'{ratio:7.2f} ×'}",
+            flush=True,
+        )
+        figures = {name: round(getattr(cost, name), 4) for name in Cost.__slots__}
+        rows.append({"what": what, "entries": size, **figures, "fsyncs": fsyncs, "ratio": ratio})
+
+    bare = run([sys.executable, "-c", "pass"], given.runs)
+    note("bare interpreter", 0, bare)
+    typer = run([sys.executable, "-c", BARE], given.runs)
+    note("bare typer program", 0, typer)
+    with tempfile.TemporaryDirectory(prefix="infinimem-speed-") as name:
+        folder = Path(name)
+        if "writers" not in without:
+            for number in (1, 16):
+                for batch in (100, 1000):
+                    rates = [writers(batch, number, max(4, 32 // number), folder) for _ in range(given.runs)]
+                    ours, raw = (statistics.median(rate) for rate in zip(*rates, strict=True))
+                    what = f"write, batches of {batch}, writers: {number}"
+                    print(f"{what:44} {ours:12,.0f} entries/s, raw append + fsync {raw:,.0f}: {ours / raw:.0%}")
+                    rows.append({"what": what, "rate": ours, "raw": raw, "ratio": ours / raw})
+        first: dict[str, Cost] = {}
+        for size in map(int, given.sizes.split(",")):
+            root = (given.reuse or folder) / str(size)
+            if not root.exists():
+                # in a process of its own: a child's peak memory counts what its parent held when it was made
+                text = ["--text", str(given.text)] if given.text else []
+                subprocess.run([sys.executable, __file__, "--prepare", str(root), str(size), *text], check=True)
+            measure(root, size, given.runs, without, typer, first, note, rows)
+            if "peers" not in without:
+                peers(root, size, folder, given.runs, note)
+            if not given.reuse:
+                shutil.rmtree(root)
+    limits = ["one machine", "one kind of text", "CPU of whole processes; rates are wall-clock"]
+    write_json(given.json, "speed", rows, limits=limits, packages=("tantivy", "rank-bm25", "bm25s"), runs=given.runs)
     return 0
+
+
+def measure(
+    root: Path,
+    size: int,
+    runs: int,
+    without: set[str],
+    typer: Cost,
+    first: dict[str, Cost],
+    note: Callable[..., None],
+    rows: list[dict[str, object]],
+) -> None:
+    """All rows of one library."""
+    command = [sys.executable, "-m", "infinimem", "-L", str(root)]
+    if "build" not in without:
+        shutil.rmtree(root / ".infinimem/index", ignore_errors=True)
+        note("index built anew", size, run([*command, "search", "ferry"], 0))
+    if "check" not in without:
+        note("check", size, run([*command, "check"], 0))
+    write = [*command, "write", "The ferry is late."]
+    note("write (against bare typer)", size, run(write, runs), typer, fsyncs_of(write))
+    for what in (
+        ["status"],
+        ["catalog"],
+        ["search", "when does the ferry leave"],
+        ["ask", "When does the ferry to Kiel leave?"],
+        ["timeline", "ferry"],
+        ["history", "5"],
+        ["trace", "5"],
+    ):
+        cost = run([*command, *what], runs)
+        note(what[0], size, cost, first.setdefault(what[0], cost))
+    touched = next((root / "topics").rglob("*.md"))
+    kept = touched.read_bytes()
+    by_hand = ["sh", "-c", f"echo '- by hand' >> {touched}"]
+    note("search after one hand edit", size, run([*command, "search", "ferry"], runs, by_hand))
+    touched.write_bytes(kept)
+    for name, pattern in (("rare", RARE), ("frequent", FREQUENT)):
+        found = run([*command, "grep", pattern], runs)
+        beside = run(["rg", pattern, str(root)], runs) if shutil.which("rg") else None
+        note(f"grep, a {name} pattern", size, found, beside)
+        if beside is not None:
+            note(f"ripgrep, a {name} pattern", size, beside)
+    done = subprocess.run([sys.executable, __file__, "--warm", str(root)], check=True, capture_output=True)
+    for name, milliseconds in json.loads(done.stdout).items():
+        print(f"{'warm: ' + name:44} {size:>9,} {milliseconds:7.2f} ms", flush=True)
+        rows.append({"what": f"warm: {name}", "entries": size, "cpu": milliseconds / 1000})
+    if "flush" not in without:
+        again = ["sh", "-c", f"'{sys.executable}' -m infinimem -L '{root}' undo || true"]
+        cost = run([*command, "flush"], min(runs, 3), again)
+        note("flush of a 5,000-token buffer", size, cost, first.setdefault("flush", cost))
+        subprocess.run(again, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ from infinimem.errors import BadInput, NeedsAttention, StorageFailed, UnknownSeq
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, forgotten_seqs
 from infinimem.git.renumber import renumber_line, renumbered
-from infinimem.git.twins import Twins, find_twins, published_in, renumber_places
-from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of
+from infinimem.git.twins import Twins, any_twins, find_twins, published_in, renumber_places
+from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of, topic_of
 from infinimem.plan.desk import aux_list, is_pinned, set_aux, set_header, topic_ties
 from infinimem.plan.rules import MOST_LINKS, RELATIONS, beyond_entries
 from infinimem.secrets import MEANT, secrets_of
+from infinimem.sound import NOTHING, Sound, look_through
 from infinimem.store import transaction
 from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, noted_at, write_log
 from infinimem.store.evidence import (
@@ -117,6 +118,7 @@ class Survey:
     broken: set[int] = field(default_factory=set)
     doubtful: set[int] = field(default_factory=set)
     given: set[int] = field(default_factory=set)
+    sound: Sound = NOTHING
 
     def say(self, path: str, line: int, message: str, code: str, *, fixable: bool, blocking: bool = False) -> None:
         """Note a finding, with what a repair does about it."""
@@ -220,21 +222,33 @@ def badness(finding: Finding) -> tuple[bool, int]:
     return not finding.problem.blocking, rank
 
 
-def read_survey(root: Path, note: int, now: datetime) -> Survey:
-    """Read everything once."""
+def read_survey(root: Path, note: int, now: datetime, sound: Sound | None = None) -> Survey:
+    """Read everything once; of a large library what is sound is not kept, unless some seqs have to be given anew."""
+    sound = look_through(root) if sound is None else sound
     topics: dict[str, File] = {}
     for path in list_files(root):
-        if path.startswith("topics/"):
+        if path.startswith("topics/") and path not in sound.paths:
             try:
                 topics[path] = read_file(root, path)
             except StorageFailed as error:  # an unreadable file among good ones is a finding
                 topics[path] = File(path, "", replace(parse(path, b""), problems=(Problem(path, 0, str(error)),)))
     visible = [seq for file in topics.values() for entry in file.document.entries for seq in entry.seqs]
-    following = max([next_seq(root, note), *(seq + 1 for seq in visible)])
+    following = max([next_seq(root, note), sound.highest + 1, *(seq + 1 for seq in visible)])
+    buffer, log = read_file(root, BUFFER), read_log(root)
+    if sound.looked:
+        records = records_of(root, sound.odd)
+        if any_twins([buffer.document, *(file.document for file in topics.values())], records.values()):
+            return read_survey(root, note, now, NOTHING)
+        return Survey(root, timestamp(now), noted_at(now), buffer, topics, records, log, following, sound=sound)
     sources = [read_file(root, path.relative_to(root).as_posix()) for path in evidence_files(root)]
     records = records_in(file.document for file in sources)
-    buffer, log = read_file(root, BUFFER), read_log(root)
     return Survey(root, timestamp(now), noted_at(now), buffer, topics, records, log, following, sources)
+
+
+def records_of(root: Path, seqs: Collection[int]) -> dict[int, Record]:
+    """What evidence says of some seqs, by seq, without those that it says nothing of."""
+    found = read_records(root, seqs)
+    return {seq: found[seq] for seq in sorted(found) if found[seq].entries or found[seq].events}
 
 
 def check_settings(survey: Survey) -> None:
@@ -283,6 +297,7 @@ def check_wrapped(survey: Survey) -> None:
 def check_near_misses(survey: Survey) -> None:
     """Lines that look signed but are not, so that they count as prose; and dates that are none."""
     shown = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
+    is_sound = survey.sound.seqs.__contains__
     for document in list(survey.documents()):
         starts = {entry.span.start for entry in document.entries}
         inside = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
@@ -290,7 +305,8 @@ def check_near_misses(survey: Survey) -> None:
         for at, line in enumerate(document.lines):
             if at in starts or not begins_signed(line):
                 continue
-            lost = {seq for seq in mentioned(line) if is_held(survey, seq) and seq not in shown}
+            named = {seq for seq in mentioned(line) if seq not in shown and not is_sound(seq)}
+            lost = {seq for seq in named if is_held(survey, seq)}
             if at in inside:
                 if lost and looks_signed(line):
                     check_nested(survey, document, at, lost)
@@ -360,7 +376,8 @@ def check_adrift(survey: Survey) -> None:
         document = survey.document(path)
         if not document.is_guest or document.blocking:
             continue
-        adrift = [seq for entry in document.entries for seq in entry.seqs if is_held(survey, seq) and seq not in ours]
+        missing = [seq for entry in document.entries for seq in entry.seqs if seq not in ours]
+        adrift = [seq for seq in missing if is_held(survey, seq) and seq not in survey.sound.seqs]
         if adrift:
             names = render_seqs(sorted(set(adrift)))
             message = (
@@ -612,6 +629,7 @@ def check_succession(survey: Survey) -> None:
 def check_links(survey: Survey) -> None:
     """Links whose relation nobody knows (it is kept), that lead nowhere, or of which there are too many."""
     names = {name for document in survey.documents() for name in names_of(document)}
+    names.update(map(topic_of, survey.sound.paths))
     seqs = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
     seqs.update(seq for seq, record in survey.records.items() if record.entries)
     for document in survey.documents():
@@ -635,7 +653,7 @@ def check_ties(
         if tie.relation and tie.relation not in RELATIONS:
             message = f"links: {tie.relation!r} is no known relation, so nothing follows from it; use one of "
             survey.say(path, line, message + ", ".join(RELATIONS), "relation", fixable=False)
-        lost = [seq for seq in tie.seqs if seq not in seqs]
+        lost = [seq for seq in tie.seqs if seq not in seqs and seq not in survey.sound.seqs]
         if lost or (tie.topic and tie.topic not in names):
             target = f"seq {render_seqs(lost)}" if lost else f"the topic {tie.topic}"
             message = f"links: there is no trace of {target}; take the link out"
@@ -656,7 +674,9 @@ def check_evidence(survey: Survey) -> None:
         if seq not in found and retirement(record) is None and record.entries
     ]
     there = visible | {seq for seq, record in survey.records.items() if record.entries or record.events}
-    many = len(gone) > len(visible) and (len(gone) > MANY or not (survey.root / TOPICS).is_dir())
+    many = len(gone) > len(visible) + len(survey.sound.seqs) and (
+        len(gone) > MANY or not (survey.root / TOPICS).is_dir()
+    )
     for path in empty if gone else ():
         message = "is empty while entries are missing; if a program is saving it, look again, else delete it"
         survey.say(path, 0, message, "empty", fixable=False)
@@ -675,7 +695,8 @@ def check_evidence(survey: Survey) -> None:
             path, _ = record.events[-1]
             message = f"seq {seq} is retired, but evidence lacks its words"
             survey.say(path, event.line, message, "no-words", fixable=False)
-        lost = [by for by in parse_seqs(event.get("by")) if by not in there] if event is not None else []
+        by = parse_seqs(event.get("by")) if event is not None else ()
+        lost = [seq for seq in by if seq not in there and seq not in survey.sound.seqs]
         if event is not None and lost:
             message = f"seq {seq} was replaced by {render_seqs(lost)}, of which there is no trace"
             survey.say(record.events[-1][0], event.line, message, "lineage", fixable=False)
@@ -692,7 +713,9 @@ def check_headers(survey: Survey) -> None:
         try:
             if is_renamed(document):
                 renamed = set_header(document, "id", render_scalar(document.id))
-                if path_of(stated) not in survey.topics:  # else it is a copy, and the name is in use
+                if (
+                    path_of(stated) not in survey.topics and path_of(stated) not in survey.sound.paths
+                ):  # else it is a copy, and the name is in use
                     renamed = set_aux(renamed, "former_ids", [*aux_list(document, "former_ids"), stated])
                 survey.say(path, 1, f"the id says {stated!r}, the file is {document.id!r}", "renamed", fixable=True)
                 document = survey.fixed[path] = renamed
@@ -726,7 +749,8 @@ def check_log(survey: Survey) -> None:
     there = {seq for entry in survey.document(BUFFER).entries for seq in entry.seqs} | set(survey.records)
     there |= {seq for path in survey.topics for entry in survey.document(path).entries for seq in entry.seqs}
     for entry in survey.log.document.entries:
-        if there.isdisjoint(entry.seqs) and survey.broken.isdisjoint(entry.seqs):
+        found = not there.isdisjoint(entry.seqs) or any(seq in survey.sound.seqs for seq in entry.seqs)
+        if not found and survey.broken.isdisjoint(entry.seqs):
             first = entry.text.split("\n", 1)[0][:60]
             seqs = render_seqs(entry.seqs)
             message = f"seq {seqs} was written but is gone ({first}); bring it back: infinimem recover {seqs}"
@@ -751,10 +775,20 @@ def check_secrets(survey: Survey) -> None:
         if MEANT in entry.signature.fields
         for seq in entry.seqs
     }
+    for name, kind, line in secrets_in_evidence(survey, shown | meant):
+        message = f"looks like it holds a secret ({kind}); it stays in evidence until its seq is forgotten"
+        survey.say(name, line, message, "secret", fixable=False)
+
+
+def secrets_in_evidence(survey: Survey, quiet: set[int]) -> Iterator[tuple[str, str, int]]:
+    """File, kind and line of what looks like a secret in evidence, but in entries whose seq is `quiet`."""
+    if survey.sound.looked:
+        for kind, name, line, seqs in survey.sound.secrets:
+            if quiet.isdisjoint(seqs) and not any(seq in survey.sound.seqs for seq in seqs):
+                yield name, kind, line
+        return
     for document in (file.document for file in survey.sources):
-        for kind, line in secrets_of(document, shown | meant):
-            message = f"looks like it holds a secret ({kind}); it stays in evidence until its seq is forgotten"
-            survey.say(document.path, line, message, "secret", fixable=False)
+        yield from ((document.path, kind, line) for kind, line in secrets_of(document, quiet))
 
 
 def changes_of(survey: Survey) -> list[tuple[File, Document]]:
@@ -817,7 +851,7 @@ def recover(root: Path, seqs: Sequence[int]) -> list[int]:
     with hold(root) as note:
         logged = {seq: entry for entry in read_log(root).document.entries for seq in entry.seqs}
         records = read_records(root, seqs)
-        survey = read_survey(root, note, datetime.now(UTC))
+        survey = read_survey(root, note, datetime.now(UTC), NOTHING)
         there = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
         found: dict[int, Entry] = {}
         for seq in dict.fromkeys(seqs):

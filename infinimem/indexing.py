@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import BinaryIO
 from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit, topic_of
 from infinimem.plan.desk import is_redirect
-from infinimem.search.index import FileState, Index, Parsed, ReadUnits, Tail
+from infinimem.search.index import FileState, Index, Line, Parsed, ReadUnits, Tail
 from infinimem.search.records import Record
 from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
@@ -28,6 +29,16 @@ from infinimem.text.tokens import estimate
 ATTEMPTS = 5
 PIECE = 4 << 20
 """Bytes of evidence or CURRENT that are read at once."""
+
+VALUE = r'[^\s,<>"]+(?: [^\s,<>"]+)*'
+ENDS = r"(?=\n*(?:[^ \t\n]|\Z))"
+MORE = rf"[^\n]+\n(?:  [^\n]*\n)*{ENDS}"
+FIELDS = rf"(?:, (?!seq=)[A-Za-z_][A-Za-z0-9_.-]*={VALUE})*"
+IN_EVIDENCE = re.compile(
+    rf"- <seq=([0-9]{{1,18}}){FIELDS}> {MORE}|(- <(?:seq|event)={MORE})|#{{1,6}} [^\n]*\n{ENDS}|\n{ENDS}"
+)
+"""A line of evidence as we write it: an entry with one seq, anything else of ours, a heading, a blank line."""
+FENCE_BELOW = re.compile(r"\n *(?:[-*+] +|[0-9]+[.)] +)*(?:```|~~~)")
 
 Progress = Callable[[str, int, int], None]
 """Is told a stage, how much of it is done, and how much there is."""
@@ -126,26 +137,60 @@ class Reader:
             content = file.read(PIECE)
             if len(content) == PIECE:
                 content = whole_items(content + file.readline(), file)
-        document = parse_piece(path, content, file_ending(self.root / path))
-        if document.header.span.stop and not is_evidence:
-            return None
         grown = offset + len(content)
-        line = next_line - 1 + len(document.lines)
         if is_evidence:
-            return Tail(self.evidence(document, next_line - 1), grown, line + 1)
+            lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+            return Tail(self.evidence(path, content, next_line - 1), grown, next_line + lines)
+        document = parse_piece(path, content, file_ending(self.root / path))
+        if document.header.span.stop:
+            return None
+        line = next_line - 1 + len(document.lines)
         if not can_grow(document) or any(content.startswith(mark) for mark in (b" ", b"\t")):
             return None
         shifted = (moved(unit, next_line - 1) for unit in found_in(document))
         return Tail(shifted, grown, line + 1, estimate("".join(document.lines)))
 
-    def evidence(self, document: Document, offset: int = 0) -> Iterator[Unit]:
-        """Evidence lines for `trace`, and what was retired, for readers that look back."""
-        for entry in document.entries:
-            if entry.seqs:
-                span, signature = entry.span, entry.signature
-                line, stop = span.start + 1 + offset, span.stop + offset
-                yield Unit(document.path, line, stop, entry.text, signature.seqs, (), signature.fields)
-        yield from event_units(document, offset)
+    def evidence(self, path: str, content: bytes, offset: int) -> Iterator[Unit | Line]:
+        """Evidence lines for `trace`, and what was retired, for readers that look back; `offset` lines come before."""
+        lines = plain_lines(path, content, offset)
+        if lines is not None:
+            return iter(lines)
+        return parsed_lines(parse_piece(path, content, file_ending(self.root / path)), offset)
+
+
+def plain_lines(path: str, content: bytes, offset: int) -> list[Unit | Line] | None:
+    """Evidence as we write it, entries left unread; None where something else stands there too."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if "\r" in text:
+        return None
+    found: list[Unit | Line] = []
+    at, line = 0, offset
+    for match in IN_EVIDENCE.finditer(text):
+        if match.start() != at:
+            return None
+        at = match.end()
+        seq, more = match.groups()
+        if seq is not None and int(seq):
+            found.append(Line(line + 1, int(seq), match[0]))
+        elif more is not None or seq is not None:
+            if FENCE_BELOW.search(match[0]):
+                return None
+            found += parsed_lines(parse_piece(path, match[0].encode()), line)
+        line += match[0].count("\n")
+    return found if at == len(text) else None
+
+
+def parsed_lines(document: Document, offset: int) -> Iterator[Unit]:
+    """The entries of evidence, and its events."""
+    for entry in document.entries:
+        if entry.seqs:
+            span, signature = entry.span, entry.signature
+            line, stop = span.start + 1 + offset, span.stop + offset
+            yield Unit(document.path, line, stop, entry.text, signature.seqs, (), signature.fields)
+    yield from event_units(document, offset)
 
 
 def whole_items(content: bytes, file: BinaryIO) -> bytes:

@@ -15,7 +15,7 @@ LAYERS = {
     "text": 1,
     "plan": 2, "search": 2, "store": 2, "config": 2, "grep": 2, "secrets": 2,
     "llm": 3, "consolidate": 3, "readers": 3, "ask": 3, "reading": 3, "indexing": 3, "check": 3, "stats": 3, "git": 3,
-    "exchange": 3, "saved": 3, "forgetting": 3, "access": 3, "evolve": 3,
+    "sound": 3, "exchange": 3, "saved": 3, "forgetting": 3, "access": 3, "evolve": 3,
     "library": 4, "watch": 4, "fleet": 4,
     "agents": 5, "cli": 5, "__main__": 5,
 }  # fmt: skip

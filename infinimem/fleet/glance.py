@@ -17,6 +17,7 @@ from pathlib import Path
 
 from infinimem.errors import InfinimemError
 from infinimem.indexing import Reader, commit_mark, finish_commit
+from infinimem.model import Unit
 from infinimem.search.folder import Busy, held
 from infinimem.search.rank import Statistics
 from infinimem.search.records import Record, describe
@@ -87,7 +88,8 @@ def read_whole(place: Path, language: str) -> list[Record]:
         records: list[Record] = []
         for path in visible_files(place):
             with suppress(OSError, InfinimemError):
-                records += [describe(unit, language) for unit in reader.read_units(path).units]
+                read = reader.read_units(path).units
+                records += [describe(unit, language) for unit in read if isinstance(unit, Unit)]
         if commit_mark(place) == seen and not (place / MANIFEST).exists():
             break
     return records

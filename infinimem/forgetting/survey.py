@@ -95,7 +95,8 @@ def forgotten_in(evidence: Mapping[str, File]) -> dict[int, Event]:
 
 def forgotten_seqs(root: Path) -> tuple[int, ...]:
     """The seqs that were forgotten, by a search of evidence for their events: cheap where there is none."""
-    found = (parse_seqs(match[1].decode()) for path in evidence_files(root) for match in scan(path, FORGOTTEN))
+    matches = (match for path in evidence_files(root) for match in scan(path, FORGOTTEN, b"event=forget"))
+    found = (parse_seqs(match[1].decode()) for match in matches)
     return tuple(sorted({seq for seqs in found for seq in seqs}))
 
 

@@ -15,6 +15,7 @@ from infinimem.git.renumber import Numbers, renumber_line
 from infinimem.git.run import run_git, work_tree
 from infinimem.model import Document, Entry, Span
 from infinimem.plan.desk import topic_ties
+from infinimem.store.evidence import Record
 from infinimem.store.layout import BUFFER
 from infinimem.text.document import Event, edit, events, parse
 from infinimem.text.merge import bare_lines
@@ -98,6 +99,21 @@ def find_twins(
     return [
         told_apart(seq, several[seq], named.get(seq, ()), known, is_taken=seq in forgotten) for seq in sorted(several)
     ]
+
+
+def any_twins(shown: Sequence[Document], records: Iterable[Record]) -> bool:
+    """Whether `find_twins` would find any, told from what evidence says of all seqs that may have some."""
+    alone: dict[int, list[tuple[str, Entry]]] = {}
+    forgotten: dict[int, Event] = {}
+    for record in records:
+        alone[record.seq] = [(path, entry) for path, entry in record.entries if len(entry.seqs) == 1]
+        forgotten.update((record.seq, event) for _, event in record.events if event.kind == "forget")
+    for document in shown:
+        for entry in document.entries if not document.is_guest else ():
+            if len(entry.seqs) == 1:
+                alone.setdefault(entry.seq, []).append((document.path, entry))
+    carriers = ((seq, carriers_of(seq, lines, forgotten.get(seq))) for seq, lines in alone.items())
+    return any(len(found) > 1 or (found and seq in forgotten) for seq, found in carriers)
 
 
 def carriers_of(seq: int, lines: Sequence[tuple[str, Entry]], forgotten: Event | None) -> list[Carrier]:

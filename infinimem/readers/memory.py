@@ -192,7 +192,7 @@ def recent(memory: Memory, tokens: int) -> list[Unit]:
                 while (line := file.readline()) and not line.startswith(b"- <"):
                     head += line
             tail = Reader(memory.root).read_tail(BUFFER, len(head), head.count(b"\n") + 1)
-            units: Sequence[Unit] = [] if tail is None else list(tail.units)
+            units: Sequence[Unit] = [] if tail is None else [unit for unit in tail.units if isinstance(unit, Unit)]
         else:
             units = units_of(memory, BUFFER)
     except (OSError, Unreadable):

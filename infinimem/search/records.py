@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from infinimem.errors import BadInput
 from infinimem.model import Filter, Unit, path_of
 from infinimem.search.rank import Candidate, Sitting
+from infinimem.text.document import parse_piece
 from infinimem.text.words import analyse, date_terms, says_when
 
 _quoted = json.encoder.encode_basestring
@@ -102,9 +103,24 @@ def _heading_terms(headings: tuple[str, ...], language: str) -> tuple[str, ...]:
     return tuple(term for heading in headings for term in analyse(heading, language))
 
 
+def stored_line(path: str, line: int, content: str) -> bytes:
+    """An entry of evidence as it stands there; `restore` reads it."""
+    return f"{line} {path}\n{content}".encode("utf-8", "surrogatepass")
+
+
+def _read_line(stored: str) -> Record:
+    place, _, content = stored.partition("\n")
+    line, _, path = place.partition(" ")
+    entry = parse_piece(path, content.encode("utf-8", "surrogatepass")).entries[0]
+    stop = int(line) + entry.span.stop - 1
+    return Record(Unit(path, int(line), stop, entry.text, entry.seqs, (), entry.signature.fields))
+
+
 @lru_cache(8192)
 def restore(words: str, above: str, stored: bytes) -> Record:
     """The record that `words`, `above` and `stored` came from; remembered for the next search of this process."""
+    if not stored.startswith(b"["):
+        return _read_line(stored.decode("utf-8", "surrogatepass"))
     path, line, stop, text, seqs, headings, fields, retired, flags = json.loads(stored.decode("utf-8", "surrogatepass"))
     unit = Unit(
         path,

@@ -10,14 +10,18 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tantivy
 from tantivy import FieldType, Occur, Query
 
 from infinimem.model import Filter, path_of
-from infinimem.search.records import Record, asked_interval, happened, looks_back, restore
+from infinimem.search.records import Record, asked_interval, happened, looks_back, restore, stored_line
 
-VERSION = 3
+if TYPE_CHECKING:
+    from infinimem.search.sources import Line
+
+VERSION = 4
 """Changes with the schema or with what is stored; an index of another version is rebuilt."""
 
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
@@ -312,6 +316,16 @@ class Writer:
             if when is not None:
                 document.add_integer("first", when[0])
                 document.add_integer("last", when[1])
+        with _disk_errors():
+            self._writer.add_document(document)
+
+    def add_line(self, line: Line, path: str) -> None:
+        """Add an entry of evidence as it stands there."""
+        document = tantivy.Document()
+        document.add_text("path", _safe(path))
+        document.add_unsigned("kind", EVIDENCE)
+        document.add_unsigned("evidence", line.seq)
+        document.add_bytes("stored", stored_line(path, line.line, line.content))
         with _disk_errors():
             self._writer.add_document(document)
 

@@ -33,6 +33,14 @@ class FileState(NamedTuple):
     inode: int
 
 
+class Line(NamedTuple):
+    """An entry of evidence as it stands there, read only when it is asked for; `line` is 1-based."""
+
+    line: int
+    seq: int
+    content: str
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """A file as the index reads it. `digest` is blake2b-16 of its bytes, in hex.
@@ -41,7 +49,7 @@ class Parsed:
     `next_line` the 1-based line there; 0 where a file cannot be continued.
     """
 
-    units: Iterable[Unit]
+    units: Iterable[Unit | Line]
     title: str = ""
     summary: str = ""
     tokens: int = 0
@@ -55,7 +63,7 @@ class Parsed:
 class Tail:
     """A file's units from some offset on, up to `end`; a long file may be handed out in several."""
 
-    units: Iterable[Unit]
+    units: Iterable[Unit | Line]
     end: int
     next_line: int
     tokens: int = 0
@@ -173,12 +181,15 @@ class _Intake:
         self.language = language
         self.retired: list[tuple[Unit, str]] = []
 
-    def take(self, units: Iterable[Unit], path: str) -> tuple[int, int, int]:
+    def take(self, units: Iterable[Unit | Line], path: str) -> tuple[int, int, int]:
         """Add the units of a file; how many there are, their own terms, and how many are entries."""
         from infinimem.search.shelf import EVIDENCE, RETIRED, VISIBLE
 
         count = terms = entries = 0
         for unit in units:
+            if isinstance(unit, Line):
+                self.writer.add_line(unit, path)
+                continue
             if path.startswith(EVIDENCE_FOLDER):
                 if unit.retired and unit.text:
                     self.writer.add(describe(unit, self.language), RETIRED, path)
