@@ -169,7 +169,8 @@ def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool) -> Plan
         erased.documents.update(with_events(survey, erased, seqs, gone, at, next_seq(root, note)))
     gone_topics = {*erased.renamed, *(path.removeprefix("topics/").removesuffix(".md") for path in erased.removed)}
     showed = {topic_of(path) for path, _ in stood if path.startswith("topics/")}
-    about = About(frozenset(seqs), frozenset({*showed, *gone_topics}), frozenset(gone_topics))
+    said = {(seq, one) for entry in gone for seq in entry.seqs for one in (entry.text, entry.observed) if one}
+    about = About(frozenset(seqs), frozenset({*showed, *gone_topics}), frozenset(gone_topics), frozenset(said))
     traces = traces_of(root, meant, words, about)
     traces.erase += folders_to_remove(erased, words)
     changes = (*changes_of(survey, erased), *traces.changes)
