@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from infinimem.store.lock import exclusive
 from infinimem.store.read import File, list_files, read_file
 from infinimem.text.document import render
 
-VERSION = 2
+VERSION = 3
 """Changes with what a view is made of; one of another version is made anew."""
 SETTLED = 2.0
 """Seconds after which a file can no longer change without its times telling."""
@@ -85,6 +85,7 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
     changed = [path for path, status in listing.items() if made.files.get(path) != status or path in late]
     files = [read_file(root, path) for path in changed]
     rules = Rules(access, frozenset(made.hidden), made.words)
+    before = made.names
     whole = made.rules != wanted or not is_told_alike(entries_in(files), rules)
     if whole:
         survey = read_survey(root)
@@ -93,10 +94,16 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
         made = Made(secret=made.secret or secrets.token_hex(16))
     else:
         rules = Rules(access, rules.hidden, rules.words, members_of(root, files, rules))
+    rules = replace(rules, names=topics_in(before))
     state.unlink(missing_ok=True)  # whoever finds none makes it anew
     shown = {file.path: shown_of(file.document, rules, made.secret) for file in files}
     names = {path: name for path, name in made.names.items() if path in listing and path not in shown}
     names |= {path: name_of(document) for path, document in shown.items() if name_of(document) != path}
+    if topics_in(names) != rules.names:  # what links to them, and lists them, stands in any file
+        if not whole:
+            files = [file for file in read_survey(root).files if file.path in listing]
+        rules = replace(rules, names=topics_in(names))
+        shown = {file.path: shown_of(file.document, rules, made.secret) for file in files}
     for name in ("topics", "evidence"):
         make_folder(safe_path(place, name))
     kept = {names.get(path, path) for path in listing}
@@ -130,6 +137,11 @@ def members_of(root: Path, files: Iterable[File], rules: Rules) -> dict[int, Ent
             if len(entry.seqs) == 1:
                 found[seq] = in_first_form(found.get(seq), entry)
     return found
+
+
+def topics_in(names: Mapping[str, str]) -> dict[str, str]:
+    """The topics that go by another name, or by none, by their own."""
+    return {topic_of(path): topic_of(shown) for path, shown in names.items() if path.startswith("topics/")}
 
 
 def name_of(document: Document | None) -> str:
@@ -178,7 +190,7 @@ def names_in(place: Path) -> dict[str, str]:
 def rules_in(place: Path, access: Access) -> tuple[Rules, str]:
     """What a view withholds, and the secret by which it renames."""
     made = known_state(place.with_name(f"{place.name}.json"))
-    return Rules(access, frozenset(made.hidden), made.words), made.secret
+    return Rules(access, frozenset(made.hidden), made.words, names=topics_in(made.names)), made.secret
 
 
 def known_state(state: Path) -> Made:
