@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
@@ -118,18 +118,6 @@ def untelling(document: Document, rules: Rules, secret: str) -> Document | None:
         return shown
     masks = [(Span(at, at + 1), ()) for at, line in enumerate(shown.lines) if line.strip() == MASK]
     return edit(shown, masks) if masks else shown
-
-
-def is_told_alike(entries: Iterable[Entry], rules: Rules) -> bool:
-    """Whether the entries of changed files are withheld exactly as it was known before: then no other file changes."""
-    for entry in entries:
-        known = not rules.hidden.isdisjoint(entry.seqs)
-        if len(entry.seqs) > 1 or entry.signature.get("rev"):
-            if not known and not Access(rules.access.deny).permits(dict(entry.signature.fields)):
-                return False
-        elif known is rules.access.permits(dict(entry.signature.fields)):
-            return False
-    return True
 
 
 def masked(document: Document, rules: Rules) -> tuple[Document, bool]:

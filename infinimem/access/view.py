@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from infinimem.access.mask import Rules, is_told_alike, rules_of, shown_of
+from infinimem.access.growth import files_telling, folded_texts, new_ones, together, words_said_only_by
+from infinimem.access.mask import Rules, rules_of, shown_of
 from infinimem.config import Access
 from infinimem.errors import StorageFailed
 from infinimem.forgetting.survey import in_first_form, read_survey
@@ -46,6 +47,7 @@ class Made:
     names: Mapping[str, str] = field(default_factory=dict)
     secret: str = ""
     hidden: tuple[int, ...] = ()
+    high: int = 0
     words: Words = field(default_factory=Words)
 
 
@@ -84,16 +86,25 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
         return
     changed = [path for path, status in listing.items() if made.files.get(path) != status or path in late]
     files = [read_file(root, path) for path in changed]
-    rules = Rules(access, frozenset(made.hidden), made.words)
     before = made.names
-    whole = made.rules != wanted or not is_told_alike(entries_in(files), rules)
-    if whole:
+    known = Rules(access, frozenset(made.hidden), made.words)
+    fresh = new_ones(entries_in(files), known, made.high) if made.rules == wanted else None
+    whole = fresh is None
+    if fresh is None:
         survey = read_survey(root)
         files = [file for file in survey.files if file.path in listing]
         rules = rules_of(survey, access)
         made = Made(secret=made.secret or secrets.token_hex(16))
     else:
-        rules = Rules(access, rules.hidden, rules.words, members_of(root, files, rules))
+        if fresh:
+            hidden = known.hidden | {entry.seq for entry in fresh}
+            known = replace(known, hidden=hidden)
+            texts = folded_texts(root, listing)
+            more = words_said_only_by(fresh, root, texts, known)
+            known = replace(known, words=together(known.words, more))
+            files += [read_file(root, path) for path in files_telling(texts, more) if path not in changed]
+        rules = replace(known, spare=members_of(root, files, known))
+    high = max([made.high, *(seq for entry in entries_in(files) for seq in entry.seqs)])
     rules = replace(rules, names=topics_in(before))
     state.unlink(missing_ok=True)  # whoever finds none makes it anew
     shown = {file.path: shown_of(file.document, rules, made.secret) for file in files}
@@ -117,8 +128,8 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
         for path, status in listing.items()
         if now - status[1] / 1e9 < SETTLED
     }
-    hidden = tuple(sorted(rules.hidden))
-    write_state(state, Made(wanted, listing, recent, names, made.secret, hidden, rules.words))
+    told = tuple(sorted(rules.hidden))
+    write_state(state, Made(wanted, listing, recent, names, made.secret, told, high, rules.words))
 
 
 def entries_in(files: Iterable[File]) -> list[Entry]:
@@ -215,7 +226,7 @@ def write_state(state: Path, made: Made) -> None:
     }
     content = {
         "rules": made.rules, "files": made.files, "recent": made.recent, "names": made.names, "secret": made.secret,
-        "hidden": made.hidden, "words": words,
+        "hidden": made.hidden, "high": made.high, "words": words,
     }  # fmt: skip
     beside = state.with_name(f"{state.name}.tmp")
     write_private(beside, json.dumps(content).encode())

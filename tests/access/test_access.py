@@ -138,6 +138,29 @@ def test_the_view_follows_every_change_at_once(library: Library) -> None:
     assert len(seen_by(library).search("Maya")) == 2
 
 
+def test_a_view_that_grew_is_the_one_that_is_made_anew(library: Library) -> None:
+    """What one private entry changes in titles and prose elsewhere, without all else being read again."""
+    reader = seen_by(library)
+    library.write(["Maya works at Fjord Labs.", "The boat has berth 12.", "Ines sings in cities."])
+    flush(library, Create("maya", "Maya's year"), Extend("maya", "Regatta", (1, 3)),
+          Create("boat", "The boat"), Extend("boat", "", (2,)))  # fmt: skip
+    boat = library.root / "topics" / "boat.md"
+    boat.write_text(boat.read_text() + "\nThe regatta was won by Zörblatt.\n\nA city by the sea.\n")
+    assert "regatta" in " ".join(reader.read("boat").lines).lower()
+    for text in ("Zorblatt won.", "The regatta is in June.", "A city of Maya's.", "鶴亀算 is hers.", "Yes."):
+        library.write(text, meta=PRIVATE)
+        reader.place()
+    library.write("Hilde turns ninety.")
+    place = reader.place()
+    grown = {path.name: path.read_text() for path in place.rglob("*.md")}
+    assert "Zörblatt" not in grown["boat.md"]
+    assert "A city by the sea." in grown["boat.md"], "Ines' cities are shown"
+    assert "regatta" not in grown["maya.md"].lower()
+    (place.parent / "mcp.json").unlink()
+    anew = {path.name: path.read_text() for path in seen_by(library).place().rglob("*.md")}
+    assert grown == anew
+
+
 def test_rules_add_up_whoever_made_them(library: Library, tmp_path: Path) -> None:
     (tmp_path / "config" / "infinimem").mkdir(parents=True)
     config = tmp_path / "config" / "infinimem" / "config.yaml"
