@@ -190,6 +190,28 @@ def test_what_would_tell_more_is_for_the_owner(library: Library) -> None:
     assert reader.flush(dry_run=True).diff == ""
 
 
+def test_who_planned_is_told_why_a_step_was_skipped_if_that_tells_nothing(library: Library) -> None:
+    library.write("Zorblatt sings.", meta={**PRIVATE, "ns": "own"})
+    library.write("Maya sings.", source="user")
+    library.write("Maya sings no more.", source="AI")
+    flush(library, Create("zorblatt", "Zorblatt"), Extend("zorblatt", "", (1, 2, 3)))
+    library.write("Maya dances.")
+    reader = seen_by(library)
+    [row] = reader.catalog()
+    steps = ("retire: {seq: 2, by: 3, why: superseded}", "retire: {seq: 1, by: 3, why: superseded}",
+             "retire: {seq: 77, by: 3, why: superseded}", "extend: {topic: zorblatt, heading: '', seqs: 99}",
+             f"create: {{topic: {row.topic}, title: Again}}")  # fmt: skip
+    plan = parse_plan("plan: 1\nsteps:\n" + "".join(f"- {step}\n" for step in steps), "plan")
+    report = reader.flush(plan=plan)
+    told = [outcome.why for outcome in report.skipped]
+    assert "was said by the user and is not superseded by an AI" in told[0]
+    assert told[1] == "it concerns what you may not see"
+    assert "no visible entry has seq 77" in told[2]
+    assert "zorblatt" not in " ".join(told).lower()
+    assert any(f"the topic {row.topic} exists already" in why for why in told)
+    assert report.exit_code == 5
+
+
 def test_forgetting_takes_the_view_with_it(library: Library) -> None:
     library.write(["Zorblatt sings.", "Maya cycles."])
     assert seen_by(library).search("Zorblatt")
