@@ -401,7 +401,7 @@ class Library:
 
         report = portion()
         if estimate:
-            return self._as_seen(for_all(report))
+            return self._as_seen(for_all(report), planned=plan is not None)
         while report.more and report.seqs and not dry_run:
             before = len(report.seqs)
             if_due = False
@@ -410,7 +410,8 @@ class Library:
                 break
         if report.more and report.seqs and not dry_run:
             report = replace(report, left=waiting(self.root))
-        return self._as_seen(self._committed(replace(report, settled=settled), dry_run=dry_run))
+        report = self._committed(replace(report, settled=settled), dry_run=dry_run)
+        return self._as_seen(report, planned=plan is not None)
 
     def _lessons(self) -> list[Step]:
         """What `reconsolidate` would do now, where a flush is to do it by the way."""
@@ -468,15 +469,19 @@ class Library:
 
         return with_topics(plan, names_in(self.place()))
 
-    def _as_seen(self, report: Report) -> Report:
-        """A report as the audience may see it: numbers, and topics that it knows; no words, titles or diff."""
+    def _as_seen(self, report: Report, *, planned: bool) -> Report:
+        """A report as the audience may see it: numbers, and topics that it knows; no words, titles or diff.
+
+        Of a plan that it gave itself (`planned`) it is told what was skipped, and why as far as that tells nothing.
+        """
         if not self.is_restricted:
             return report
-        from infinimem.access.view import names_in
+        from infinimem.access.view import names_in, untelling_outcomes
         from infinimem.plan.paper import Plan
 
         place = self.place()
         other = {real: shown for shown, real in names_in(place).items()}
+        access = self.settings.access(self.audience)
 
         def seen(topics: Iterable[str]) -> tuple[str, ...]:
             names = (other.get(topic, topic) for topic in topics)
@@ -484,7 +489,7 @@ class Library:
 
         return replace(
             report,
-            outcomes=(),
+            outcomes=untelling_outcomes(place, access, report.skipped, other) if planned else (),
             created=seen(report.created),
             changed=seen(report.changed),
             signed=seen(report.signed),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from infinimem.config import Access
 from infinimem.consolidate.commit import extract
-from infinimem.forgetting.erase import event_span
+from infinimem.forgetting.erase import event_span, with_head
 from infinimem.forgetting.survey import Survey
 from infinimem.forgetting.words import OUR_OWN, Words, tokens_of, words_of
-from infinimem.model import Document, Entry, Span, path_of
+from infinimem.model import Document, Entry, Signature, Span, path_of
 from infinimem.plan import lexical
 from infinimem.plan.desk import reads_as
 from infinimem.plan.lexical.weigh import light_terms
@@ -34,6 +34,8 @@ class Rules:
     hidden: frozenset[int]
     words: Words
     spare: Mapping[int, Entry] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Topics that go by another name, or by none (""), by their own."""
 
     def withholds(self, entry: Entry) -> bool:
         """Whether an entry is kept back: a joined line with one such member is."""
@@ -49,10 +51,32 @@ class Rules:
 def shown_of(document: Document, rules: Rules, secret: str) -> Document | None:
     """Any file of a library as it may be seen, perhaps under another path; None where nothing of it may be."""
     if document.path == BUFFER:
-        return masked(document, rules)[0]
-    if document.path.startswith("evidence/"):
-        return masked_evidence(document, rules)
-    return masked_topic(document, rules, secret)
+        shown: Document | None = masked(document, rules)[0]
+    elif document.path.startswith("evidence/"):
+        shown = masked_evidence(document, rules)
+    else:
+        shown = masked_topic(document, rules, secret)
+    return None if shown is None else with_links(shown, rules)
+
+
+def with_links(document: Document, rules: Rules) -> Document:
+    """The document with links to topics by the names that they go by; those to what is not there are gone."""
+    edits = []
+    for entry in document.entries:
+        links = entry.signature.get("links")
+        kept = "+".join(one for piece in links.split("+") for one in [named_link(piece, rules)] if one)
+        if kept != links:
+            fields = [(key, kept if key == "links" else value) for key, value in entry.signature.fields]
+            span, lines = with_head(document, entry, Signature(entry.seqs, tuple((k, v) for k, v in fields if v)))
+            edits.append((span, [*lines, *[line_end(lines[0])] * (span.stop - span.start - 1)]))
+    return edit(document, edits) if edits else document
+
+
+def named_link(piece: str, rules: Rules) -> str:
+    """One link of `31:contradicts+maya-home` by the name that a topic goes by; "" for one that is not there."""
+    place, colon, relation = piece.partition(":")
+    shown = rules.names.get(place, place)
+    return shown + colon + relation if shown and not rules.words.in_name(shown) else ""
 
 
 def shown_bytes(document: Document | None) -> bytes:
@@ -89,22 +113,11 @@ def rules_of(survey: Survey, access: Access) -> Rules:
 def untelling(document: Document, rules: Rules, secret: str) -> Document | None:
     """A topic document, its withheld entries gone already, without lines and names that tell of them."""
     shown = masked_topic(document, rules, secret)
+    shown = with_links(shown, rules) if shown is not None else None
     if shown is None or shown is document:
         return shown
     masks = [(Span(at, at + 1), ()) for at, line in enumerate(shown.lines) if line.strip() == MASK]
     return edit(shown, masks) if masks else shown
-
-
-def is_told_alike(entries: Iterable[Entry], rules: Rules) -> bool:
-    """Whether the entries of changed files are withheld exactly as it was known before: then no other file changes."""
-    for entry in entries:
-        known = not rules.hidden.isdisjoint(entry.seqs)
-        if len(entry.seqs) > 1 or entry.signature.get("rev"):
-            if not known and not Access(rules.access.deny).permits(dict(entry.signature.fields)):
-                return False
-        elif known is rules.access.permits(dict(entry.signature.fields)):
-            return False
-    return True
 
 
 def masked(document: Document, rules: Rules) -> tuple[Document, bool]:
@@ -193,7 +206,8 @@ def masked_topic(document: Document, rules: Rules, secret: str) -> Document | No
     if names.tell(document.id):
         path = path_of(other_name(document.path, secret))
     header = "".join(document.lines[: document.header.span.stop])
-    if path == document.path and not held and not rules.words.in_name(header):
+    told = rules.words.in_name(header) or any(name in header for name in rules.names)
+    if path == document.path and not held and not told:
         return shown
     if document.is_guest:
         return without_header(shown)

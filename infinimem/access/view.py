@@ -6,18 +6,21 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from infinimem.access.mask import Rules, is_told_alike, rules_of, shown_of
+from infinimem.access.growth import files_telling, folded_texts, new_ones, together, words_said_only_by
+from infinimem.access.mask import Rules, rules_of, shown_of
 from infinimem.config import Access
+from infinimem.consolidate.run import topics_in as topics_in_step
 from infinimem.errors import StorageFailed
 from infinimem.forgetting.survey import in_first_form, read_survey
 from infinimem.forgetting.words import Words
 from infinimem.indexing import commit_mark, finish_commit
-from infinimem.model import Document, Entry, topic_of
+from infinimem.model import Create, Document, Entry, Outcome, Step, path_of, topic_of
+from infinimem.plan.paper import Plan, with_topics
 from infinimem.store.evidence import read_records
 from infinimem.store.files import digest_of, make_folder, read_bytes, write_private
 from infinimem.store.layout import MANIFEST, VIEWS, safe_path
@@ -25,11 +28,13 @@ from infinimem.store.lock import exclusive
 from infinimem.store.read import File, list_files, read_file
 from infinimem.text.document import render
 
-VERSION = 2
+VERSION = 3
 """Changes with what a view is made of; one of another version is made anew."""
 SETTLED = 2.0
 """Seconds after which a file can no longer change without its times telling."""
 ATTEMPTS = 5
+NUMBER = re.compile(r"\d{1,15}")
+NOT_TOLD = "it concerns what you may not see"
 NAME = re.compile(r"[a-z][a-z0-9+-]*")
 
 
@@ -46,6 +51,7 @@ class Made:
     names: Mapping[str, str] = field(default_factory=dict)
     secret: str = ""
     hidden: tuple[int, ...] = ()
+    high: int = 0
     words: Words = field(default_factory=Words)
 
 
@@ -84,19 +90,35 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
         return
     changed = [path for path, status in listing.items() if made.files.get(path) != status or path in late]
     files = [read_file(root, path) for path in changed]
-    rules = Rules(access, frozenset(made.hidden), made.words)
-    whole = made.rules != wanted or not is_told_alike(entries_in(files), rules)
-    if whole:
+    before = made.names
+    known = Rules(access, frozenset(made.hidden), made.words)
+    fresh = new_ones(entries_in(files), known, made.high) if made.rules == wanted else None
+    if fresh is None:
         survey = read_survey(root)
         files = [file for file in survey.files if file.path in listing]
         rules = rules_of(survey, access)
         made = Made(secret=made.secret or secrets.token_hex(16))
     else:
-        rules = Rules(access, rules.hidden, rules.words, members_of(root, files, rules))
+        if fresh:
+            known = replace(known, hidden=known.hidden | {entry.seq for entry in fresh})
+            texts = folded_texts(root, listing)
+            more = words_said_only_by(fresh, root, texts, known)
+            known = replace(known, words=together(known.words, more))
+            files += [read_file(root, path) for path in files_telling(texts, more) if path not in changed]
+        rules = replace(known, spare=members_of(root, files, known))
+    high = max([made.high, *(seq for entry in entries_in(files) for seq in entry.seqs)])
+    rules = replace(rules, names=topics_in(before))
     state.unlink(missing_ok=True)  # whoever finds none makes it anew
     shown = {file.path: shown_of(file.document, rules, made.secret) for file in files}
     names = {path: name for path, name in made.names.items() if path in listing and path not in shown}
     names |= {path: name_of(document) for path, document in shown.items() if name_of(document) != path}
+    renamed = topics_in(names).items() ^ rules.names.items()
+    if renamed:  # what links to them, or lists them, stands in any file
+        rules = replace(rules, names=topics_in(names))
+        told = {name.encode("utf-8", "surrogateescape") for name, _ in renamed}
+        naming = [path for path in listing if mentions(root / path, told)]
+        files = [*(file for file in files if file.path not in naming), *(read_file(root, path) for path in naming)]
+        shown |= {file.path: shown_of(file.document, rules, made.secret) for file in files if file.path in naming}
     for name in ("topics", "evidence"):
         make_folder(safe_path(place, name))
     kept = {names.get(path, path) for path in listing}
@@ -111,7 +133,7 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
         if now - status[1] / 1e9 < SETTLED
     }
     hidden = tuple(sorted(rules.hidden))
-    write_state(state, Made(wanted, listing, recent, names, made.secret, hidden, rules.words))
+    write_state(state, Made(wanted, listing, recent, names, made.secret, hidden, high, rules.words))
 
 
 def entries_in(files: Iterable[File]) -> list[Entry]:
@@ -130,6 +152,17 @@ def members_of(root: Path, files: Iterable[File], rules: Rules) -> dict[int, Ent
             if len(entry.seqs) == 1:
                 found[seq] = in_first_form(found.get(seq), entry)
     return found
+
+
+def mentions(path: Path, names: Collection[bytes]) -> bool:
+    """Whether a file names any of some topics."""
+    content = read_bytes(path) or b""
+    return any(name in content for name in names)
+
+
+def topics_in(names: Mapping[str, str]) -> dict[str, str]:
+    """The topics that go by another name, or by none, by their own."""
+    return {topic_of(path): topic_of(shown) for path, shown in names.items() if path.startswith("topics/")}
 
 
 def name_of(document: Document | None) -> str:
@@ -175,10 +208,44 @@ def names_in(place: Path) -> dict[str, str]:
     return {topic_of(shown): topic_of(path) for path, shown in names.items() if shown}
 
 
+def untelling_outcomes(
+    place: Path, access: Access, outcomes: Iterable[Outcome], names: Mapping[str, str]
+) -> tuple[Outcome, ...]:
+    """What became of steps that an audience planned itself, with the `names` that it knows by the real ones.
+
+    A reason that tells more than it may know, or is about an entry or a topic that it may not see, is not given.
+    """
+    rules, _ = rules_in(place, access)
+    shown = {real: other for real, other in names.items() if other}
+    found = []
+    for outcome in outcomes:
+        [step] = with_topics(Plan((outcome.step,)), shown).steps
+        why = outcome.why
+        for real in sorted(shown, key=len, reverse=True):
+            why = why.replace(real, shown[real])
+        seqs = {*named_seqs(step), *map(int, NUMBER.findall(why))}
+        unseen = any(not (place / path_of(topic)).is_file() for topic in topics_named(step))
+        if unseen or rules.words.in_name(why) or not rules.hidden.isdisjoint(seqs):
+            why = NOT_TOLD
+        found.append(replace(outcome, step=step, why=why))
+    return tuple(found)
+
+
+def named_seqs(step: Step) -> set[int]:
+    """The seqs that a step is about."""
+    one = (getattr(step, "seq", 0), getattr(step, "by", 0))
+    return {seq for seq in (*getattr(step, "seqs", ()), *one) if isinstance(seq, int)}
+
+
+def topics_named(step: Step) -> tuple[str, ...]:
+    """The topics that a step changes and does not make."""
+    return () if isinstance(step, Create) else topics_in_step(step)
+
+
 def rules_in(place: Path, access: Access) -> tuple[Rules, str]:
     """What a view withholds, and the secret by which it renames."""
     made = known_state(place.with_name(f"{place.name}.json"))
-    return Rules(access, frozenset(made.hidden), made.words), made.secret
+    return Rules(access, frozenset(made.hidden), made.words, names=topics_in(made.names)), made.secret
 
 
 def known_state(state: Path) -> Made:
@@ -203,7 +270,7 @@ def write_state(state: Path, made: Made) -> None:
     }
     content = {
         "rules": made.rules, "files": made.files, "recent": made.recent, "names": made.names, "secret": made.secret,
-        "hidden": made.hidden, "words": words,
+        "hidden": made.hidden, "high": made.high, "words": words,
     }  # fmt: skip
     beside = state.with_name(f"{state.name}.tmp")
     write_private(beside, json.dumps(content).encode())

@@ -11,6 +11,7 @@ from infinimem.cli.filters import Where
 from infinimem.cli.request import command_app, examples, open_library, pair_of, seqs_of, wants_json
 from infinimem.cli.show import count, on_one_line, paint, shown
 from infinimem.cli.talk import emit, flush, is_terminal, out, say
+from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
     from infinimem.forgetting.forget import Forgotten
@@ -56,6 +57,8 @@ def forget(
         "ignore_case": ignore_case,
         "copies": copies,
     }
+    if not (seqs or where or pattern):
+        raise BadInput("say what to forget: a seq such as 12, --where source=Ines, or --pattern 'Nordlys'")
     if not dry_run and not yes and not agreed(library, asked):
         return 1
     report = library.forget(**asked, dry_run=dry_run)
@@ -63,6 +66,9 @@ def forget(
         emit(values_of(report))
     elif dry_run:
         tell_plan(report)
+        if report.seqs:
+            number = count(len(report.seqs), "entry", "entries")
+            say(f"nothing was changed; with --yes instead of --dry-run {number} would be gone for good")
     else:
         tell(report)
     return report.exit_code
@@ -70,8 +76,6 @@ def forget(
 
 def agreed(library: Library, asked: dict[str, Any]) -> bool:
     """Whether a person who has seen what would go wants it gone."""
-    from infinimem.errors import BadInput
-
     if not (is_terminal() and is_terminal(sys.stdin)):
         raise BadInput("this cannot be undone, so nothing was forgotten; look with --dry-run, then say --yes")
     report = library.forget(**asked, dry_run=True)

@@ -98,6 +98,11 @@ class Planned:
     changes: tuple[Change, ...]
     about: Mapping[str, object]
 
+    @property
+    def is_of_use(self) -> bool:
+        """Whether anything of the words is anywhere."""
+        return bool(self.changes or self.erased.renamed or self.traces.said)
+
 
 def forget(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False) -> Forgotten:
     """Forget entries for good. Raises `BadInput`, `UnknownSeq`, `NeedsAttention`; then nothing was changed."""
@@ -105,8 +110,19 @@ def forget(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False) 
         return forget_held(root, wanted, now, dry_run=dry_run)
 
 
-def forget_held(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False, again: bool = False) -> Forgotten:
-    """The same, for a caller that holds the flush lock. With `again`, only what came back with its old numbers."""
+def forget_held(
+    root: Path,
+    wanted: Wanted,
+    now: datetime,
+    *,
+    dry_run: bool = False,
+    again: bool = False,
+    known: Sequence[Entry] = (),
+) -> Forgotten:
+    """The same, for a caller that holds the flush lock. With `again`, only what came back with its old numbers.
+
+    `known` are forgotten entries that stand nowhere any more: headings, names and traces may still be made from them.
+    """
     at = timestamp(now)
     done: Planned | None = None
     notes: list[str] = []
@@ -114,8 +130,8 @@ def forget_held(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = Fa
         with hold(root) as note:
             if not dry_run:
                 sign_buffer(root, note, now)
-            planned = plan(root, note, wanted, at, again=again)
-            if dry_run or not planned.seqs:
+            planned = plan(root, note, wanted, at, again=again, known=known)
+            if dry_run or not (planned.seqs or planned.is_of_use):
                 return report_of(planned, at, dry_run=dry_run)
             following = next_seq(root, note)
             try:
@@ -141,7 +157,24 @@ def forget_again(root: Path, index: Finder, now: datetime) -> tuple[int, ...]:
     return forget_held(root, Wanted(tuple(seqs)), now, again=True).seqs if seqs else ()
 
 
-def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool) -> Planned:
+def forget_names(root: Path, known: Sequence[Entry], now: datetime) -> tuple[str, ...]:
+    """Take out what a git merge brings that was made from forgotten entries. Needs the flush lock.
+
+    Those that it brings themselves are left to `forget_again`, which says so. Gives the files that changed.
+    """
+    survey = read_survey(root)
+    entries = [entry for _, entry in survey.entries()]
+    others = others_of(entries, survey.forgotten)
+    back = {seq for entry in entries for seq in came_back(entry, survey.forgotten, others)}
+    gone = [entry for entry in known if back.isdisjoint(entry.seqs)]
+    if not gone:
+        return ()
+    seqs = sorted({seq for entry in gone for seq in entry.seqs})
+    done = forget_held(root, Wanted(tuple(seqs)), now, again=True, known=gone)
+    return (*done.changed, *done.removed, *(path_of(topic) for pair in done.renamed for topic in pair))
+
+
+def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool, known: Sequence[Entry] = ()) -> Planned:
     """Everything that is to change, from the library as it is now. Call it under the lock."""
     survey = read_survey(root)
     refuse_unreadable(root, survey.buffer.document)
@@ -163,13 +196,15 @@ def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool) -> Plan
     if again:
         seqs = tuple(sorted({seq for entry in gone for seq in meant(entry)}))
     kept = [entry for _, entry in everything if not meant(entry)]
-    words = words_of(gone, kept, wanted.pattern)
+    gone_once = [*gone, *known]
+    words = words_of(gone_once, kept, wanted.pattern)
     erased = erase(survey, meant, seqs, spare, words, at)
     if not again:
         erased.documents.update(with_events(survey, erased, seqs, gone, at, next_seq(root, note)))
     gone_topics = {*erased.renamed, *(path.removeprefix("topics/").removesuffix(".md") for path in erased.removed)}
     showed = {topic_of(path) for path, _ in stood if path.startswith("topics/")}
-    about = About(frozenset(seqs), frozenset({*showed, *gone_topics}), frozenset(gone_topics))
+    said = {(seq, one) for entry in gone_once for seq in entry.seqs for one in (entry.text, entry.observed) if one}
+    about = About(frozenset(seqs), frozenset({*showed, *gone_topics}), frozenset(gone_topics), frozenset(said))
     traces = traces_of(root, meant, words, about)
     traces.erase += folders_to_remove(erased, words)
     changes = (*changes_of(survey, erased), *traces.changes)

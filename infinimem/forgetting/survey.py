@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from infinimem.errors import BadInput, UnknownSeq
-from infinimem.forgetting.words import tokens_of
+from infinimem.forgetting.words import matches, tokens_of
 from infinimem.model import Document, Entry
 from infinimem.store.buffer import evidence_files, scan
 from infinimem.store.layout import BUFFER
@@ -158,12 +159,12 @@ def chosen(survey: Survey, wanted: Wanted) -> tuple[int, ...]:
 
 def is_meant(entry: Entry, wanted: Wanted) -> bool:
     """Whether an entry has the fields and the words that were asked for."""
-    if any(entry.signature.get(key) != value for key, value in wanted.where):
+    if any(normalize("NFC", entry.signature.get(key)) != normalize("NFC", value) for key, value in wanted.where):
         return False
     if wanted.pattern is None:
         return True
     texts = (entry.text, *(value for _, value in entry.signature.fields))
-    return any(wanted.pattern.search(text.encode("utf-8", "replace")) is not None for text in texts)
+    return any(matches(wanted.pattern, text) for text in texts)
 
 
 def copies_of(survey: Survey, seqs: Collection[int]) -> list[Copy]:

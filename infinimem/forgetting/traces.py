@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infinimem.errors import BadPlan, StorageFailed
+from infinimem.errors import BadPlan, StorageFailed, Unreadable
+from infinimem.exchange.export.place import MARK, files_in, is_earlier
 from infinimem.forgetting.erase import Meant, without
 from infinimem.forgetting.words import Words, readable
-from infinimem.model import Change
+from infinimem.model import Change, Entry
 from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import (
+    BUFFER,
     COMMIT,
+    EVIDENCE,
     FLUSH_LOCK,
     INDEX,
     KEPT,
@@ -37,7 +40,10 @@ from infinimem.text.document import parse, render
 
 LOGS = (".jsonl", ".log")
 PLANS = (".yaml", ".yml", ".json")
-BACKUP = re.compile(r"#.*#|\.#.*|\.?.*\.sw[a-p]|\.?.*(?:" + "|".join(map(re.escape, BACKUP_ENDINGS)) + ")")
+LEFT_BESIDE = (*BACKUP_ENDINGS, ".save", ".old", ".rej", ".autosave", ".kate-swp")
+BACKUP = re.compile(r"#.*#|\.#.*|.*\.sw[a-p]|.*(?:" + "|".join(map(re.escape, LEFT_BESIDE)) + r")|.*\.save\.\d+")
+OLD_VERSIONS = frozenset({".stversions", ".trash", ".history", ".dropbox.cache"})
+"""Folders in which Syncthing, Obsidian, editors and Dropbox put what a file was, or what was thrown away."""
 KEPT_APART = (COMMIT, MANIFEST, INDEX, UNDO, VIEWS, KEPT, LOG, LOCK, FLUSH_LOCK, f"{STATE}/.gitignore")
 """What of the library's own folder is looked after elsewhere, or holds no words."""
 
@@ -59,11 +65,16 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Whom rows of a log may be about: forgotten seqs, topics that showed one, topics that go by that name no more."""
+    """What traces may be about: forgotten seqs, topics that showed one, topics that go by that name no more.
+
+    `said` are the forgotten seqs, each with its words and with when it was written down: the number alone may be
+    another library's.
+    """
 
     seqs: frozenset[int] = frozenset()
     topics: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
+    said: frozenset[tuple[int, str]] = frozenset()
 
 
 def traces_of(root: Path, meant: Meant, words: Words, about: About) -> Traces:
@@ -74,7 +85,10 @@ def traces_of(root: Path, meant: Meant, words: Words, about: About) -> Traces:
     if (root / VIEWS).is_dir():
         found.erase.append(VIEWS)
     find_undo(found, root, meant, words)
+    find_sites(found, root, words)
     for path in files_below(root):
+        if path in found.erase:
+            continue
         if path == KEPT or path.startswith(f"{KEPT}/"):
             find_kept(found, root, path, meant, words)
         elif path == PROPOSALS:
@@ -82,8 +96,14 @@ def traces_of(root: Path, meant: Meant, words: Words, about: About) -> Traces:
         elif path.startswith(f"{STATE}/"):
             if not is_apart(path):
                 find_state(found, root, path, words, about)
-        elif BACKUP.fullmatch(path.rpartition("/")[2]):
+        elif BACKUP.fullmatch(path.rpartition("/")[2]) or not OLD_VERSIONS.isdisjoint(path.split("/")[:-1]):
             find_backup(found, root, path, meant, words)
+        elif is_document(path):
+            continue
+        elif is_earlier(root / path):
+            find_export(found, root, path, words)
+        elif path.endswith(".md"):
+            find_copy(found, root, path, words, about.said)
         elif path.endswith(PLANS) and path != SETTINGS:
             find_plan(found, root, path, words)
     return found
@@ -92,6 +112,11 @@ def traces_of(root: Path, meant: Meant, words: Words, about: About) -> Traces:
 def is_apart(path: str) -> bool:
     """Whether a file is looked after elsewhere."""
     return any(path == one or path.startswith(f"{one}/") for one in KEPT_APART)
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is one of the library's own, which are erased by entry."""
+    return path in (BUFFER, SETTINGS) or (path.startswith((f"{TOPICS}/", f"{EVIDENCE}/")) and path.endswith(".md"))
 
 
 def files_below(root: Path) -> Iterator[str]:
@@ -210,6 +235,47 @@ def find_backup(found: Traces, root: Path, path: str, meant: Meant, words: Words
     if path.startswith(f"{TOPICS}/") or "/" not in path or words.says(readable(content)):
         found.erase.append(path)
         found.said.append(path)
+
+
+def find_export(found: Traces, root: Path, path: str, words: Words) -> None:
+    """An export that was put into the library and holds the words: it can be made again without them."""
+    if any(True for _ in words.places(readable(content_of(root, path)))):
+        found.erase.append(path)
+        found.said.append(path)
+
+
+def find_sites(found: Traces, root: Path, words: Words) -> None:
+    """Exported sites in the library of which a page holds the words: all of what was exported goes."""
+    for mark in [path for path in files_below(root) if path.rpartition("/")[2] == MARK]:
+        folder = mark.rpartition("/")[0]
+        paths = [path_in(folder, path) for path in files_in(root / folder)]
+        if any(words.in_text(path) or words.in_text(readable(content_of(root, path))) for path in paths):
+            inside = {path.rpartition("/")[0] for path in paths}
+            found.erase += [*paths, mark, *sorted((one for one in inside if one), key=lambda one: -one.count("/"))]
+            found.said.append(folder or MARK)
+
+
+def path_in(folder: str, path: str) -> str:
+    """A path below a folder of the library."""
+    return f"{folder}/{path}" if folder else path
+
+
+def find_copy(found: Traces, root: Path, path: str, words: Words, said: Collection[tuple[int, str]]) -> None:
+    """A copy of one of our files beside the library's own, such as what a synchronisation in conflict leaves."""
+
+    def meant(entry: Entry) -> Sequence[int]:
+        return [seq for seq in entry.seqs if (seq, entry.text) in said or (seq, entry.observed) in said]
+
+    content = content_of(root, path)
+    document = parse(path, content)
+    if document.blocking or not any(meant(entry) for entry in document.entries):
+        return
+    try:
+        shorter = without(document, meant, {})
+    except Unreadable:  # then the search names it
+        return
+    found.changes.append(Change(path, digest_of(content), render(shorter)))
+    found.said.append(path)
 
 
 def find_plan(found: Traces, root: Path, path: str, words: Words) -> None:

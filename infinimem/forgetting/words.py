@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import normalize
 
 from infinimem.model import Entry
 from infinimem.plan.lexical.weigh import light_terms
@@ -64,7 +65,7 @@ class Words:
 
     def says(self, text: str) -> bool:
         """Whether a text holds one of the statements, a piece of unspaced script, or matches the pattern."""
-        if self.pattern is not None and self.pattern.search(text.encode("utf-8", "replace")) is not None:
+        if self.pattern is not None and matches(self.pattern, text):
             return True
         if any(gram in fold(text) for gram in self.grams):
             return True
@@ -95,7 +96,7 @@ class Words:
                 found.setdefault(number, said)
             elif self.grams and any(gram in fold(line) for gram in self.grams):
                 found.setdefault(number, "its words")
-            if self.pattern is not None and self.pattern.search(line.encode("utf-8", "replace")) is not None:
+            if self.pattern is not None and matches(self.pattern, line):
                 found.setdefault(number, "the pattern")
         starts = list(itertools.accumulate((len(token) + 1 for token in tokens), initial=1))
         joined = f" {' '.join(tokens)} "
@@ -107,6 +108,12 @@ class Words:
                 found.update(dict.fromkeys(lines[first : last + 1], "its words"))
                 at = joined.find(f" {statement} ", at + 1)
         yield from sorted(found.items())
+
+
+def matches(pattern: Any, text: str) -> bool:
+    """Whether a compiled pattern is found in a text, however its accents are encoded."""
+    forms = {text, *(normalize(form, text) for form in ("NFC", "NFD"))} if not text.isascii() else {text}
+    return any(pattern.search(form.encode("utf-8", "replace")) is not None for form in forms)
 
 
 def tokens_of(text: str) -> tuple[str, ...]:

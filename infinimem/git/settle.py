@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from difflib import SequenceMatcher
 from pathlib import Path
 
 from infinimem.consolidate.commit import extract
 from infinimem.errors import NeedsAttention, Unreadable
+from infinimem.forgetting.forget import forget_names
+from infinimem.forgetting.survey import came_back, forgotten_seqs, others_of
 from infinimem.git.driver import merge_three
 from infinimem.git.renumber import renumber_line
 from infinimem.git.run import run_git, under_way
@@ -43,7 +46,7 @@ from infinimem.plan.desk import Desk as PlanDesk
 from infinimem.plan.rules import bad_summary
 from infinimem.store import transaction
 from infinimem.store.buffer import evidence_files, hold, next_seq, note_state
-from infinimem.store.evidence import Record, append_to_evidence, event_line, retirement
+from infinimem.store.evidence import Record, append_to_evidence, event_line, evidence_conflicts, retirement
 from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, EVIDENCE, FLUSH_LOCK, LOG, TOPICS
 from infinimem.store.lock import exclusive
@@ -126,15 +129,39 @@ def settle(root: Path, at: str) -> Settled:
         return Settled()
     said: list[str] = []
     touched: dict[str, None] = {}
-    with exclusive(root / FLUSH_LOCK, doing="flush"), hold(root) as note:
+    with exclusive(root / FLUSH_LOCK, doing="flush"):
         for merge in merges:
             paths = changed_paths(root, merge)
             if paths and not is_settled(root, merge):
-                desk = finish(root, note, at, merge, paths)
+                touched.update(dict.fromkeys(forget_merged(root, at, merge, paths)))
+                with hold(root) as note:
+                    desk = finish(root, note, at, merge, paths)
                 said += desk.said
                 touched.update(dict.fromkeys(desk.touched))
         note_settled(root, head)
     return Settled(tuple(said), tuple(touched))
+
+
+def forget_merged(root: Path, at: str, merge: Merge, paths: list[str]) -> tuple[str, ...]:
+    """What one side forgot and the other named, split or renamed a topic after goes from there, too.
+
+    Only here the words are still known: from the versions that were merged. Gives the files that changed.
+    """
+    if not forgotten_seqs(root):
+        return ()
+    buffer = read_file(root, BUFFER).document
+    if buffer.blocking or evidence_conflicts(root):
+        return ()
+    sides = [read_side(root, commit, paths) for commit in (merge.base, merge.ours, merge.theirs)]
+    gone = {seq: event for side in sides for _, event in side.events if event.kind == "forget" for seq in event.seqs}
+    known = [
+        entry
+        for side in sides
+        for document in side.documents.values()
+        for entry in document.entries
+        if gone and came_back(entry, gone, others_of(document.entries, gone))
+    ]
+    return forget_names(root, list(dict.fromkeys(known)), datetime.fromisoformat(at)) if known else ()
 
 
 def is_settled(root: Path, merge: Merge) -> bool:

@@ -78,8 +78,9 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
-    bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    return bare.translate(_LETTERS)
+    for mark in filter(unicodedata.combining, set(plain)):  # a text has few different ones, and may be long
+        plain = plain.replace(mark, "")
+    return plain.translate(_LETTERS)
 
 
 # Dates

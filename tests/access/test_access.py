@@ -138,6 +138,29 @@ def test_the_view_follows_every_change_at_once(library: Library) -> None:
     assert len(seen_by(library).search("Maya")) == 2
 
 
+def test_a_view_that_grew_is_the_one_that_is_made_anew(library: Library) -> None:
+    """What one private entry changes in titles and prose elsewhere, without all else being read again."""
+    reader = seen_by(library)
+    library.write(["Maya works at Fjord Labs.", "The boat has berth 12.", "Ines sings in cities."])
+    flush(library, Create("maya", "Maya's year"), Extend("maya", "Regatta", (1, 3)),
+          Create("boat", "The boat"), Extend("boat", "", (2,)))  # fmt: skip
+    boat = library.root / "topics" / "boat.md"
+    boat.write_text(boat.read_text() + "\nThe regatta was won by Zörblatt.\n\nA city by the sea.\n")
+    assert "regatta" in " ".join(reader.read("boat").lines).lower()
+    for text in ("Zorblatt won.", "The regatta is in June.", "A city of Maya's.", "鶴亀算 is hers.", "Yes."):
+        library.write(text, meta=PRIVATE)
+        reader.place()
+    library.write("Hilde turns ninety.")
+    place = reader.place()
+    grown = {path.name: path.read_text() for path in place.rglob("*.md")}
+    assert "Zörblatt" not in grown["boat.md"]
+    assert "A city by the sea." in grown["boat.md"], "Ines' cities are shown"
+    assert "regatta" not in grown["maya.md"].lower()
+    (place.parent / "mcp.json").unlink()
+    anew = {path.name: path.read_text() for path in seen_by(library).place().rglob("*.md")}
+    assert grown == anew
+
+
 def test_rules_add_up_whoever_made_them(library: Library, tmp_path: Path) -> None:
     (tmp_path / "config" / "infinimem").mkdir(parents=True)
     config = tmp_path / "config" / "infinimem" / "config.yaml"
@@ -165,6 +188,28 @@ def test_what_would_tell_more_is_for_the_owner(library: Library) -> None:
     assert "zorblatt" not in repr(report).lower()
     library.write("Zorblatt dances.", meta=PRIVATE)
     assert reader.flush(dry_run=True).diff == ""
+
+
+def test_who_planned_is_told_why_a_step_was_skipped_if_that_tells_nothing(library: Library) -> None:
+    library.write("Zorblatt sings.", meta={**PRIVATE, "ns": "own"})
+    library.write("Maya sings.", source="user")
+    library.write("Maya sings no more.", source="AI")
+    flush(library, Create("zorblatt", "Zorblatt"), Extend("zorblatt", "", (1, 2, 3)))
+    library.write("Maya dances.")
+    reader = seen_by(library)
+    [row] = reader.catalog()
+    steps = ("retire: {seq: 2, by: 3, why: superseded}", "retire: {seq: 1, by: 3, why: superseded}",
+             "retire: {seq: 77, by: 3, why: superseded}", "extend: {topic: zorblatt, heading: '', seqs: 99}",
+             f"create: {{topic: {row.topic}, title: Again}}")  # fmt: skip
+    plan = parse_plan("plan: 1\nsteps:\n" + "".join(f"- {step}\n" for step in steps), "plan")
+    report = reader.flush(plan=plan)
+    told = [outcome.why for outcome in report.skipped]
+    assert "was said by the user and is not superseded by an AI" in told[0]
+    assert told[1] == "it concerns what you may not see"
+    assert "no visible entry has seq 77" in told[2]
+    assert "zorblatt" not in " ".join(told).lower()
+    assert any(f"the topic {row.topic} exists already" in why for why in told)
+    assert report.exit_code == 5
 
 
 def test_forgetting_takes_the_view_with_it(library: Library) -> None:

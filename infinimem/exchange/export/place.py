@@ -120,6 +120,16 @@ def earlier_files(out: Path) -> list[str]:
     return names
 
 
+def files_in(out: Path) -> list[str]:
+    """The ordinary files below a folder that an earlier export put there; none where it is no export of ours."""
+    try:
+        names = earlier_files(out)
+    except BadInput:
+        return []
+    plain = [name for name in names if not name.startswith("/") and ".." not in name.split("/")]
+    return [name for name in plain if (out / name).is_file() and not (out / name).is_symlink()]
+
+
 def put(place: Path, content: bytes) -> None:
     """Write a file of the export, whole at any moment; one that has not changed stays as it is."""
     if place.is_file() and not place.is_symlink() and place.read_bytes() == content:

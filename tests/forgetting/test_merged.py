@@ -1,0 +1,92 @@
+"""One machine forgets; another has named, split or renamed a topic after it meanwhile. Merged, nothing tells of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from infinimem import Library
+from infinimem.model import Create, Extend
+from infinimem.plan.paper import Plan
+from tests.forgetting.test_everywhere import commit, holding, infinimem_git
+from tests.git.clones import git
+
+MAY = datetime(2026, 5, 1, 9, 0, 0, 7, tzinfo=UTC)
+JUNE = datetime(2026, 6, 1, 12, 0, 0, 8, tzinfo=UTC)
+WORD = "Zorblatt"
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Library, Library]:
+    """Two clones of a library in which one entry says a word, among others of its topic."""
+    here = Library.open(tmp_path / "here", create=True, clock=lambda: MAY)
+    here.write([f"{WORD} has the key.", "Maya works at Fjord Labs.", "The boat has berth 12.", "Ines sings."])
+    here.flush(plan=Plan((Create("people", "People"), Extend("people", "Of boats", (1, 3)),
+                          Extend("people", "Of work", (2, 4)))))  # fmt: skip
+    infinimem_git(here.root)
+    commit(here.root)
+    git(tmp_path, "clone", "-q", str(here.root), "there")
+    there = Library.open(tmp_path / "there", clock=lambda: JUNE)
+    infinimem_git(there.root)
+    return Library.open(here.root, clock=lambda: JUNE), there
+
+
+def named_after_it(there: Library) -> None:
+    path = there.root / "topics" / "people.md"
+    path.write_text(path.read_text().replace("## Of boats", f"## {WORD}'s boats"))
+
+
+def titled_after_it(there: Library) -> None:
+    path = there.root / "topics" / "people.md"
+    path.write_text(path.read_text().replace("# People", f"# People and {WORD}"))
+
+
+def renamed_after_it(there: Library) -> None:
+    (there.root / "topics" / "people.md").rename(there.root / "topics" / "zorblatt-and-people.md")
+    there.check(fix=True)
+
+
+def split_off(there: Library) -> None:
+    path = there.root / "topics" / "people.md"
+    lines = path.read_text().splitlines(keepends=True)
+    moved = [line for line in lines if "<seq=1," in line or "<seq=3," in line]
+    path.write_text("".join(line for line in lines if line not in moved and "Of boats" not in line))
+    front = "---\nid: zorblatt-boats\nsummary: Of Zorblatt.\ntoken_count: 9\ncreated_time: 2026-06-01\nupdate_log: []\n"
+    (there.root / "topics" / "zorblatt-boats.md").write_text(
+        f"{front}aux: {{}}\n---\n# Boats of {WORD}\n\n## {WORD}\n\n{''.join(moved)}"
+    )
+    there.check(fix=True)
+
+
+def summarised(there: Library) -> None:
+    there.write(f"{WORD} bought a second key.", supersedes=1)
+    there.flush(planner="lexical")
+
+
+@pytest.mark.parametrize("what", [named_after_it, titled_after_it, renamed_after_it, split_off, summarised])
+@pytest.mark.parametrize("puller", ["here", "there"])
+def test_merged_with(two: tuple[Library, Library], what: object, puller: str) -> None:
+    here, there = two
+    here.forget([1], copies=True)
+    commit(here.root)
+    what(there)  # type: ignore[operator]
+    commit(there.root)
+    assert holding(there.root, WORD)
+    target, other = (here, there) if puller == "here" else (there, here)
+    git(target.root, "pull", "-q", "--no-rebase", "--no-edit", str(other.root), "main", fails=True)
+    if git(target.root, "diff", "--name-only", "--diff-filter=U"):  # git's own conflict: a person takes theirs
+        git(target.root, "checkout", "--theirs", ".", fails=True)
+        commit(target.root)
+    target.flush(planner="lexical")
+    target.check(fix=True)
+    held = holding(target.root, WORD)
+    if what is summarised:  # another entry says the word, and that one stays
+        assert [hit.seqs for hit in target.search(f"{WORD} second", 1)] == [(5,)]
+        assert "has the key" not in "".join(path.read_text() for path in target.root.rglob("*.md"))
+    else:
+        assert held == []
+    found = {hit.text for hit in target.search("Maya Fjord boat berth Ines", 9)}
+    assert {"Maya works at Fjord Labs.", "The boat has berth 12."} <= found
+    assert not [one for one in target.check() if one.problem.code not in ("unsettled", "link")]
