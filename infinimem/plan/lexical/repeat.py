@@ -34,7 +34,7 @@ def duplicates(entries: Sequence[Entry]) -> list[Retire]:
 
 
 def _is_like(entry: Entry, terms: frozenset[str]) -> bool:
-    """Whether an entry shares more than half of its terms with others, but not all: `married to Bo`, `married to Cy`."""
+    """Whether an entry shares more than half of its terms with others, not all: `married to Bo`, `married to Cy`."""
     own = frozenset(analyse(entry.text))
     return own != terms and 2 * len(own & terms) > max(len(own), len(terms))
 
