@@ -30,6 +30,8 @@ LIBRARY = {
     "Who may see what": "place is_restricted owner_only",
     "For programs that build on it": "index index_at model_for finish_merges merge_is_pending",
 }
+LAST = "For programs that build on it"
+"""Where a method comes that is listed nowhere."""
 NAMES = {
     "What is found": "Hit Unit Answer Evidence Round CatalogRow Match Page Trace Held Filter Switches",
     "What was done": "Appended Extracted Report Outcome Imported Exported Loaded Forgotten Learned Usage",
@@ -55,9 +57,11 @@ def reference() -> Iterator[str]:
     """Every public name with what it promises."""
     yield "\n## Every public name\n\n### Library\n"
     yield text_of(infinimem.Library)
+    listed = " ".join(LIBRARY.values()).split()
+    others = [name for name in vars(infinimem.Library) if not name.startswith("_") and name not in listed]
     for title, names in LIBRARY.items():
         yield f"\n#### {title}\n"
-        for name in names.split():
+        for name in [*names.split(), *(others if title == LAST else [])]:
             yield member(infinimem.Library, name)
     for title, names in NAMES.items():
         yield f"\n### {title}\n"
