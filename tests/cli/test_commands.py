@@ -264,6 +264,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("history", ("history", "maya-work")),
     ("history", ("history", "12")),
     ("history-summary", ("history", "maya-work", "--summary")),
+    ("history-headings", ("history", "maya-work", "--headings")),
     ("diff", ("diff",)),
     ("diff", ("diff", "--text")),
     ("diff", ("diff", "2026-05-01")),
