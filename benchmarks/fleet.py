@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, too
     root = Path(tempfile.mkdtemp(prefix="fleet-"))
     try:
         made = make(root, given.libraries, given.seed)

@@ -115,6 +115,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", type=Path, help="Keep the libraries of rounds with something amiss in this folder.")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, too
     counts = Counts()
     chance = random.Random(given.seed)
     until = time.monotonic() + given.minutes * 60

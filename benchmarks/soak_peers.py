@@ -356,6 +356,7 @@ def main() -> None:
     for tool in ("jrnl", "nb", "basic-memory", "server-memory"):
         parser.add_argument(f"--{tool}", default="", metavar="PATH")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, too
     from report import table, write_json
 
     rows: dict[str, dict[str, Any]] = {}
