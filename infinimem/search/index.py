@@ -131,6 +131,7 @@ class Index:
         self._over: Shelf | None = None  # in memory, over what it masks of the base
         self._over_rows: dict[str, Row] = {}
         self._over_key: object = None
+        self._counted: tuple[Mapping[str, Row], int, int] = ({}, 0, 0)
         self._reader: Reader | None = None
 
     # Freshness
@@ -594,11 +595,19 @@ class Index:
 
     @property
     def _units(self) -> int:
-        return sum(row.units for row in self._rows.values())
+        return self._totals()[0]
 
     @property
     def _terms(self) -> int:
-        return sum(row.terms for row in self._rows.values())
+        return self._totals()[1]
+
+    def _totals(self) -> tuple[int, int]:
+        """Units and terms of all files, added up once for the same rows: these are never changed."""
+        rows = self._rows
+        if self._counted[0] is not rows:
+            units = sum(row.units for row in rows.values())
+            self._counted = (rows, units, sum(row.terms for row in rows.values()))
+        return self._counted[1:]
 
     def _whole_rows(self) -> dict[str, Row]:
         self._load_catalog()
