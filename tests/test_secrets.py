@@ -124,3 +124,18 @@ def test_a_secret_deleted_from_its_topic_is_still_named_in_evidence(tmp_path: Pa
     library.check(fix=True)
     [finding] = [finding for finding in library.check() if finding.problem.code == "secret"]
     assert str(finding.problem).startswith("evidence/2026-05.md:3: looks like it holds a secret (password)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The API key is sk-proj-Abcdefghijklmnopqrstuvwx1234567890ABCDEFGHIJ.", "password: Xk9vQz7LmP2r",
+     "ghp_16C7e42F292c6912E7710c838347Ae178B4a is the token of Terna.", "AKIAIOSFODNN7EXAMPLE"],
+)  # fmt: skip
+def test_no_file_or_heading_is_named_after_a_key(tmp_path: Path, text: str) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write([text, text.replace("is", "was")])
+    library.flush(planner="lexical")
+    opaque = max(text.strip(".").replace("_", "-").replace("-", " ").split(), key=len).lower()
+    for path in (library.root / "topics").rglob("*.md"):
+        headings = [line for line in path.read_text().splitlines() if line.startswith("#")]
+        assert opaque not in f"{path.name} {headings}".lower()

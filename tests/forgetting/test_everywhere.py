@@ -171,12 +171,15 @@ PLACES: dict[str, State] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("place", sorted(PLACES))
-def test_planted_in_one_place_it_is_found_nowhere_afterwards(library: Library, place: str) -> None:
+TOGETHER = [sorted(PLACES), *([place] for place in sorted(PLACES) if NIGHTLY)]
+
+
+@pytest.mark.parametrize("places", TOGETHER, ids=lambda places: " and ".join(places[:2]))
+def test_planted_there_it_is_found_nowhere_afterwards(library: Library, places: list[str]) -> None:
     word = "Zorblatt"
     lived(library, word)
-    PLACES[place](library, word)
-    if "export" not in place:
+    for place in places:
+        PLACES[place](library, word)
         library.search(word)
     assert holding(library.root, word), "nothing was planted"
     report = library.forget(pattern=f"(?i){word}")

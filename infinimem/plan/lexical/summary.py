@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from infinimem.model import Entry
-from infinimem.plan.lexical.titles import ends_in_abbreviation, subjects
+from infinimem.plan.lexical.titles import ends_in_abbreviation, is_opaque, subjects
 from infinimem.plan.lexical.weigh import is_person, subject_terms, term_counts, vocatives
 
 SUBJECTS = 7
@@ -61,7 +61,12 @@ def _statements(entries: Sequence[Entry]) -> list[str]:
         for sentence in _sentences(entry.text):
             terms = set(subject_terms(sentence)) - names
             size = len(sentence.encode("utf-8", "surrogatepass"))
-            if len(terms) < 2 or not 20 <= size <= 160 or sentence[-1] in "?？":
+            if (
+                len(terms) < 2
+                or not 20 <= size <= 160
+                or sentence[-1] in "?？"
+                or any(map(is_opaque, sentence.split()))
+            ):
                 continue
             worth = math.fsum(min(counts[term], total / 3) for term in terms) / (4 + size / 12)
             if not sentence.isascii() and _UNSPACED.search(sentence):

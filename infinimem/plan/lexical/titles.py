@@ -37,6 +37,10 @@ _CJK_RUN = re.compile(rf"[{_CJK}]+")
 _CJK_PARTICLE = re.compile("[" + "".join(sorted(CJK_PARTICLES)) + "]")
 _CONTRACTED = re.compile(r"n['’]t$|['’](?:ll|ve|re|d|m)$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…:;\n。！？\"“”(*]")
+OPAQUE, LONG_OPAQUE = 10, 18
+"""Characters from which a word is opaque whose letters and digits change three times, or at all."""
+_CHANGE = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+_JOINTS = re.compile(r"[\W_]+")
 
 
 def title_of(entries: Sequence[Entry], avoid: Collection[str] = (), weights: Mapping[str, float] | None = None) -> str:
@@ -393,10 +397,25 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 def _nameable(word: str, german: bool) -> str:
     """The term of a word that can name a subject, else ""."""
-    if len(word) < 2 or _CJK_RUN.match(word) or _CONTRACTED.search(word) or (german and not word[0].isupper()):
+    if (
+        len(word) < 2
+        or is_opaque(word)
+        or _CJK_RUN.match(word)
+        or _CONTRACTED.search(word)
+        or (german and not word[0].isupper())
+    ):
         return ""
     terms = subject_terms(word)
     return terms[-1] if terms else ""
+
+
+def is_opaque(word: str) -> bool:
+    """Whether a word looks like a key or a password: it names nothing, and a file name is told everywhere."""
+    for piece in _JOINTS.split(word):
+        changes = len(_CHANGE.findall(piece))
+        if (len(piece) >= OPAQUE and changes >= 3) or (len(piece) >= LONG_OPAQUE and changes):
+            return True
+    return False
 
 
 def _is_initial(word: str, gap: str) -> bool:
