@@ -42,6 +42,7 @@ SHOWN = ("", "text", "markdown", "py")
 ELSEWHERE = {
     "console model": "tests/test_readme.py",
     "python anthropic": "tests/agents/",
+    "python anthropic async": "tests/agents/",
     "python openai": "tests/agents/",
 }
 
