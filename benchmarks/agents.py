@@ -1,17 +1,19 @@
 """How soon an agent gets its first answer over MCP, what each call takes, and what threads of one process bring.
 
-    python benchmarks/agents.py [--entries 10000] [--runs 5]
+    python benchmarks/agents.py [--entries 10000] [--runs 5] [--json FILE]
 
 The SDK's own client; the library as in benchmarks/speed.py, its index on disk, with a buffer that is due. Wall-clock
-seconds of the real process, medians, on a busy machine only good for ratios; CPU with client and server in one process.
+seconds of the real process, medians, on a busy machine only good for ratios; CPU with client and server in one process,
+the first call of each kind apart: it loads what the later ones find.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
+import itertools
 import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -24,12 +26,19 @@ from pathlib import Path
 from typing import Any
 
 from mcp import Client, ClientSession, StdioServerParameters, stdio_client
-from speed import prepare
+from report import table, write_json
+from speed import messages, prepare
 
-from infinimem import Library, __version__
+from infinimem import Library
 from infinimem.agents.server import server_for
 from infinimem.text.tokens import estimate
 
+LIMITS = (
+    "one kind of text, generated from the sample library's words",
+    "one machine, shared by others while it ran: wall-clock times are for ratios only",
+    "a write between the searches, as an agent works; no flush, which makes the first calls after it cost more",
+)
+SEED = 2026
 QUERIES = ("when does the ferry leave", "boat engine", "dinner with Ines", "the roof of the house", "work meeting")
 LOADING = """
 import time
@@ -68,26 +77,31 @@ def server_of(root: Path) -> StdioServerParameters:
     return StdioServerParameters(command=sys.executable, args=["-m", "infinimem", "-L", str(root), "mcp"])
 
 
-async def calls(root: Path, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of each kind of call to the real process, once everything is loaded."""
+async def calls(root: Path, runs: int, told: dict[str, float]) -> dict[str, list[float]]:
+    """Milliseconds of each kind of call to the real process; what it says of itself is added to `told`."""
     async with stdio_client(server_of(root)) as streams, ClientSession(*streams) as session:
         said = await session.initialize()
         tools = (await session.list_tools()).tools
         sent = json.dumps([tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools])
-        told = said.instructions or ""
-        print(f"{len(tools)} tools: {estimate(sent)} tokens by our estimate, {len(sent) / 4:.0f} by length")
-        print(f"instructions: {estimate(told)} tokens by our estimate, {len(told) / 4:.0f} by length")
+        instructions = said.instructions or ""
+        told |= {
+            "tokens of the definitions, by our estimate": estimate(sent),
+            "tokens of the definitions, by length / 4": len(sent) // 4,
+            "tokens of the instructions, by our estimate": estimate(instructions),
+            "tokens of the instructions, by length / 4": len(instructions) // 4,
+        }
         return await measured(session, runs, time.monotonic)
 
 
 async def calls_inside(root: Path, runs: int) -> dict[str, list[float]]:
     """CPU milliseconds of each kind of call, client and server in one process, the protocol between them."""
     async with Client(server_for(Library.open(root))) as client:
+        gc.freeze()  # as the server does when it starts
         return await measured(client, runs, time.process_time)
 
 
 async def measured(session: Client | ClientSession, runs: int, clock: Callable[[], float]) -> dict[str, list[float]]:
-    """What each kind of call takes by a clock; the first of each loads what it needs and is left out."""
+    """What each kind of call takes by a clock, the first one first."""
     taken: dict[str, list[float]] = {}
     for at in range(runs * 4):
         for name, arguments in kinds(at):
@@ -95,8 +109,7 @@ async def measured(session: Client | ClientSession, runs: int, clock: Callable[[
             result = await session.call_tool(name.split(" ")[0], arguments)
             passed = clock() - started
             assert not result.is_error, result.content
-            if at:
-                taken.setdefault(name, []).append(passed * 1000)
+            taken.setdefault(name, []).append(passed * 1000)
     return taken
 
 
@@ -107,6 +120,7 @@ def kinds(at: int) -> list[tuple[str, dict[str, Any]]]:
         ("catalog", {}),
         ("catalog of a query", {"query": query}),
         ("search", {"query": query}),
+        ("search for new words", {"query": new_words(at)}),
         ("search all", {"query": query.split()[-1], "all": True}),
         ("grep", {"pattern": "ferr(y|ies) to K.el"}),
         ("grep of a frequent word", {"pattern": "[Tt]hank"}),
@@ -118,12 +132,18 @@ def kinds(at: int) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+def new_words(at: int) -> str:
+    """Words that were not asked for before."""
+    line = next(itertools.islice(messages(None, 100_000), 7 * at, None)).split()
+    return " ".join(sorted(line, key=len)[-4:])
+
+
 def late(taken: Sequence[float]) -> float:
     """What nine of ten keep within."""
     return sorted(taken)[len(taken) * 9 // 10]
 
 
-def threads(root: Path, searches: int) -> None:
+def threads(root: Path, searches: int) -> dict[str, float]:
     """Searches a second by one object in one thread and in several; what a thread's own index costs to open."""
     library = Library.open(root)
     library.search("ferry")
@@ -132,17 +152,15 @@ def threads(root: Path, searches: int) -> None:
         for at in range(searches):
             library.search(QUERIES[at % len(QUERIES)], k=8)
 
-    one = seconds(some)
-    print(f"searches a second, 1 thread: {searches / one:.0f}")
+    found = {"searches a second, 1 thread": searches / seconds(some)}
     for number in (2, 4, 8):
         took = seconds(lambda number=number: in_threads(some, number))  # type: ignore[misc]
-        print(f"searches a second, {number} threads: {searches * number / took:.0f}")
+        found[f"searches a second, {number} threads"] = searches * number / took
     opened = [seconds(lambda: in_threads(lambda: library.search("ferry"), 1)) for _ in range(9)]
     again = [seconds(lambda: library.search("ferry")) for _ in range(9)]
-    print(
-        f"a search in a new thread {1000 * statistics.median(opened):.1f} ms, "
-        f"in one that has its index {1000 * statistics.median(again):.1f} ms"
-    )
+    found["milliseconds of a search in a new thread"] = 1000 * statistics.median(opened)
+    found["milliseconds of one where its index is open"] = 1000 * statistics.median(again)
+    return found
 
 
 def in_threads(work: Callable[[], object], number: int) -> None:
@@ -166,28 +184,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    print(
-        f"infinimem {__version__}, Python {platform.python_version()}, {platform.machine()}, {given.entries:,} entries"
-    )
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="infinimem-mcp-") as folder:
         root = Path(folder) / "memory"
         prepare(root, given.entries, None)
         time.sleep(2.5)  # what is indexed within two seconds of its change is hashed at every call
         Library.open(root).search("ferry")
-        print(f"import of the SDK alone: {seconds_to_run('import mcp.server.lowlevel', given.runs):.2f} s")
-        print(f"import of the server: {seconds_to_run('import infinimem.agents.server', given.runs):.2f} s")
+        figures["seconds to import the SDK alone"] = seconds_to_run("import mcp.server.lowlevel", given.runs)
+        figures["seconds to import the server"] = seconds_to_run("import infinimem.agents.server", given.runs)
         before = cpu_of_children()
         answers = [asyncio.run(first_answer(root)) for _ in range(given.runs)]
-        print(f"CPU from start to end, one answer in between: {(cpu_of_children() - before) / given.runs:.2f} s")
-        print(f"handshake done after {statistics.median(greeted for greeted, _ in answers):.2f} s")
-        print(f"first answer after {statistics.median(answered for _, answered in answers):.2f} s")
-        walls, cpus = asyncio.run(calls(root, given.runs)), asyncio.run(calls_inside(root, given.runs))
-        print(f"{'':26} {'CPU':>9} {'9 of 10':>9} {'wall':>9} {'9 of 10':>9}   milliseconds")
-        for name in walls:
-            row = [figure for taken in (cpus[name], walls[name]) for figure in (statistics.median(taken), late(taken))]
-            print(f"{name:26} " + " ".join(f"{figure:9.1f}" for figure in row))
-        threads(root, 20 * given.runs)
+        figures["CPU seconds from start to end, one answer in between"] = (cpu_of_children() - before) / given.runs
+        figures["seconds to the end of the handshake"] = statistics.median(greeted for greeted, _ in answers)
+        figures["seconds to the first answer"] = statistics.median(answered for _, answered in answers)
+        walls = asyncio.run(calls(root, given.runs, figures))
+        cpus = asyncio.run(calls_inside(root, given.runs))
+        figures |= threads(root, 20 * given.runs)
+    rows = [
+        [
+            name,
+            statistics.median(cpus[name][1:]),
+            statistics.median(walls[name][1:]),
+            late(cpus[name][1:]),
+            least(cpus[name]),
+            cpus[name][0],
+        ]
+        for name in walls
+    ]
+    head = ["a call, in milliseconds", "CPU", "wall", "CPU of 9 in 10", "least CPU", "CPU of the first"]
+    print(table(["", "figure"], [[name, f"{value:.2f}"] for name, value in figures.items()]))
+    print(f"\n{table(head, rows)}")
+    calls_made = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+    write_json(
+        given.json, "agents", {"figures": figures, "calls": calls_made}, limits=LIMITS,
+        packages=("mcp", "pydantic", "tantivy"), entries=given.entries, runs=given.runs, seed=SEED,
+    )  # fmt: skip
+
+
+def least(taken: Sequence[float]) -> float:
+    """The least that a call took after the first: nearest to what it costs where nobody else is at work."""
+    return min(taken[1:])
 
 
 if __name__ == "__main__":

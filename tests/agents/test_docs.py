@@ -93,7 +93,7 @@ def test_the_number_of_tokens_is_the_one_that_is_told() -> None:
         [sys.executable, "-m", "infinimem", "mcp", "--json"], capture_output=True, text=True, check=True
     )
     assert len(json.loads(done.stdout)) == 7
-    assert "about 1,050 tokens" in DOCS
+    assert "about 1,070 tokens" in DOCS
 
 
 # Claude Code
