@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,11 @@ settings.register_profile(
 )
 settings.register_profile("nightly", max_examples=20_000, deadline=None, suppress_health_check=RELAXED)
 settings.load_profile("nightly" if NIGHTLY else "ci")
+
+# Behind a shell's `&` or nohup these are ignored, and what a test starts would inherit that and not be interrupted.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

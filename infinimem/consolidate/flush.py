@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time as clock_time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ from infinimem.consolidate.run import Buffer, Finder, Report, Run, begin, prepar
 from infinimem.errors import BadInput, NeedsAttention
 from infinimem.forgetting.forget import forget_again, forget_held
 from infinimem.forgetting.survey import Wanted
-from infinimem.model import Step, Usage
+from infinimem.model import Document, Step, Usage
 from infinimem.plan import lexical, rules
 from infinimem.plan.paper import Plan
 from infinimem.store.buffer import hold
@@ -96,79 +96,116 @@ def flush(
     """
     started = clock_time.monotonic()
     with exclusive(root / FLUSH_LOCK, doing="flush"):
-        at = timestamp(now)
-        signed: tuple[str, ...] = ()
-        rest = b""
-        with hold(root) as note:
-            if not dry_run and not if_due:
-                if not following:
-                    sign_buffer(root, note, now)
-                signed = sign_topics(root, note, now)
-            if following:
-                file = read_leading(root, BUFFER, 2 * PORTION)
-                document, rest = file.document, file.rest
-            else:
-                document = read_file(root, BUFFER).document
-        refuse_unreadable(root, document)
-        reason = is_due(document, settings, now)
+        taken = take_buffer(root, now, following=following, sign=not dry_run and not if_due)
+        refuse_unreadable(root, taken.document)
+        reason = is_due(taken.document, settings, now)
+        if if_due and not reason:
+            return Report(due=False, reason="not due", left=seqs_of(taken.document.entries))
         if if_due:
-            if not reason:
-                return Report(due=False, reason="not due", left=seqs_of(document.entries))
-            with hold(root) as note:
-                if not dry_run:
-                    sign_buffer(root, note, now)
-                    signed = sign_topics(root, note, now)
-                document = read_file(root, BUFFER).document
+            taken = take_buffer(root, now, following=following, sign=not dry_run)
         index = finder()
         again = () if dry_run else forget_again(root, index, now)
         if again:
-            document, rest = read_file(root, BUFFER).document, b""
+            taken = replace(taken, document=read_file(root, BUFFER).document, rest=b"")
             index = finder()
-        buffer = read_buffer(root, document, index, PORTION if plan is None else 0, whole=not following)
-        if rest and len(buffer.entries) < PORTION:  # much of what comes first cannot be placed
-            document, rest = read_file(root, BUFFER).document, b""
-            buffer = read_buffer(root, document, index, PORTION, whole=False)
+        buffer = read_buffer(root, taken.document, index, PORTION if plan is None else 0, whole=not following)
+        if taken.rest and len(buffer.entries) < PORTION:  # much of what comes first cannot be placed
+            taken = replace(taken, document=read_file(root, BUFFER).document, rest=b"")
+            buffer = read_buffer(root, taken.document, index, PORTION, whole=False)
         if plan is not None:
             refuse_other_buffer(plan, buffer)
             buffer = part_planned(buffer, plan)
-        bare = begin(root, Buffer(document, {}), settings, at)
-        over = plan is None and bool(expired_units(index, at, settings) or overdue(bare, index))
-        if not buffer.entries and not buffer.again and plan is None and not over:
-            left = seqs_of(document.entries)
+        elif not buffer.entries and not buffer.again and not is_anything_over(root, taken, index, settings, now):
+            left = seqs_of(taken.document.entries)
             empty = "" if left else "CURRENT is empty"
-            report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again, signed=signed)
+            report = Report(reason=empty, left=left, notes=buffer.notes, forgotten=again, signed=taken.signed)
             return forget_old(root, index, settings, now, report, dry_run=dry_run)
-        more = buffer.unseen + (rest.count(b"\n- <") + 1 if rest else 0)
-        run = begin(root, buffer, settings, at)
+        run = begin(root, buffer, settings, timestamp(now))
         run.dry, run.apart = dry_run, apart
         run.by = "plan" if plan is not None else "lexical" if thinker is None else "model"
-        if plan is None and thinker is not None:
-            from infinimem.access.sight import MODEL, sight
-            from infinimem.consolidate.model_passes import Planning, plan_by_model
-
-            seen = sight(root, settings.access(MODEL))
-            planning = Planning(run, index, settings, thinker, set(index.topics()), progress, seen)
-            plan_by_model(planning, rewrite=rewrite, splitting=splitting, merging=merging)
-        elif plan is None:
-            plan_lexically(run, index, settings, rewrite, splitting, merging, progress)
-        else:
+        if plan is not None:
             carry_out(run, plan.steps, index)
             place_unmentioned(run, plan.steps)
-        if plan is None:
+        else:
+            passes = {"rewrite": rewrite, "splitting": splitting, "merging": merging}
+            plan_passes(run, index, settings, thinker, progress, **passes)
             supersede_overdue(run, index)
-        for step in lessons() if plan is None else ():
-            prepare(run, step, index)
-            if not rules.violation(step, run.desk, run.gates):
-                run.take(step)
+            take_allowed(run, index, lessons())
         if not dry_run:
             progress("commit", 0, 1)
         report = conclude(run, index, dry_run=dry_run)
         if thinker is not None and plan is None:
             report = replace(report, planner="model", failures=tuple(thinker.failures), usage=thinker.usage)
             thinker.failures, thinker.usage = [], Usage()
+        more = buffer.unseen + taken.behind
         seconds = clock_time.monotonic() - started
-        report = replace(report, reason=reason, more=more, forgotten=again, signed=signed, seconds=seconds)
+        report = replace(report, reason=reason, more=more, forgotten=again, signed=taken.signed, seconds=seconds)
         return report if plan is not None else forget_old(root, finder(), settings, now, report, dry_run=dry_run)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """CURRENT as a flush takes it: what was parsed, the bytes behind that, and the topics whose bullets were signed."""
+
+    document: Document
+    rest: bytes
+    signed: tuple[str, ...]
+
+    @property
+    def behind(self) -> int:
+        """How many entries stand in the bytes that were not parsed, about."""
+        return self.rest.count(b"\n- <") + 1 if self.rest else 0
+
+
+def take_buffer(root: Path, now: datetime, *, following: bool, sign: bool) -> Taken:
+    """Read CURRENT, of one that follows another only the beginning; with `sign`, plain bullets get their seqs first."""
+    signed: tuple[str, ...] = ()
+    with hold(root) as note:
+        if sign:
+            if not following:
+                sign_buffer(root, note, now)
+            signed = sign_topics(root, note, now)
+        if following:
+            file = read_leading(root, BUFFER, 2 * PORTION)
+            return Taken(file.document, file.rest, signed)
+        return Taken(read_file(root, BUFFER).document, b"", signed)
+
+
+def is_anything_over(root: Path, taken: Taken, index: Finder, settings: Settings, now: datetime) -> bool:
+    """Whether something has expired, or waits to be replaced, though CURRENT has nothing to place."""
+    bare = begin(root, Buffer(taken.document, {}), settings, timestamp(now))
+    return bool(expired_units(index, timestamp(now), settings) or overdue(bare, index))
+
+
+def plan_passes(
+    run: Run,
+    index: Finder,
+    settings: Settings,
+    thinker: Thinker | None,
+    progress: Callable[[str, int, int], None],
+    *,
+    rewrite: bool,
+    splitting: bool,
+    merging: bool,
+) -> None:
+    """Have the buffer planned, by a model where there is one that thinks, and carry the steps out on values."""
+    if thinker is None:
+        plan_lexically(run, index, settings, rewrite, splitting, merging, progress)
+        return
+    from infinimem.access.sight import MODEL, sight
+    from infinimem.consolidate.model_passes import Planning, plan_by_model
+
+    seen = sight(run.root, settings.access(MODEL))
+    planning = Planning(run, index, settings, thinker, set(index.topics()), progress, seen)
+    plan_by_model(planning, rewrite=rewrite, splitting=splitting, merging=merging)
+
+
+def take_allowed(run: Run, index: Finder, steps: Sequence[Step]) -> None:
+    """Carry out what the rules still allow of some steps; the rest is no loss."""
+    for step in steps:
+        prepare(run, step, index)
+        if not rules.violation(step, run.desk, run.gates):
+            run.take(step)
 
 
 def forget_old(

@@ -520,7 +520,6 @@ def test_an_interrupt_is_130_and_one_line(memory: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "infinimem", "write", "-"],
         cwd=memory, env=environment(memory), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell ignores it for what runs behind it
     )  # fmt: skip
     assert process.stdin is not None
     before = (memory / "CURRENT.md").read_bytes()
