@@ -6,6 +6,7 @@ library. When an entry was written down, to the microsecond, is what it keeps wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -24,6 +25,9 @@ from infinimem.text.signature import parse_links, parse_seqs
 SECOND = len("2026-05-02T08:00:00")
 ALIKE = 0.6
 """From which likeness on two texts of one second are one entry whose words were changed."""
+
+LONG = 1000
+"""Letters of two texts together from which on they are compared by their words."""
 
 Place = tuple[str, int]
 """A path and a 0-based line."""
@@ -171,11 +175,18 @@ def whose(found: Sequence[Carrier], entry: Entry) -> Carrier | None:
 
 def nearest(found: Sequence[Carrier], text: str) -> Carrier:
     """The carrier whose words are most like a text."""
+    if len(found) == 1:
+        return found[0]
     return max(found, key=lambda one: max(likeness(text, other) for other in one.texts))
 
 
 def likeness(one: str, other: str) -> float:
-    """How much two texts share, 0 to 1."""
+    """How much two texts share, 0 to 1; of long ones their words are counted, whatever their order."""
+    if one == other:
+        return 1.0
+    if len(one) + len(other) > LONG:  # letter by letter would cost the product of their lengths
+        words = Counter(one.split()), Counter(other.split())
+        return 2 * (words[0] & words[1]).total() / max(1, words[0].total() + words[1].total())
     return SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 

@@ -237,7 +237,11 @@ def retire(desk: Desk, step: Retire) -> Desk:
         document = desk.documents[entry.topic]
         ending = ending_of(document.lines)
         others = [come_back(entry, seq, desk.spare) for seq in entry.seqs if seq != step.seq]
+        first = document.lines[entry.span.start]
+        # as far in as the line was: what stands below it belongs to it by that alone, or does not
+        margin = first[: len(first) - len(first.lstrip(" "))]
         lines = [line for other in others for line in entry_lines(other.signature, other.text, ending)]
+        lines = [margin + line if line.strip("\r\n") else line for line in lines]
         document = edit(document, [(entry.span, lines)])
         if not lines:
             document = without_empty_blocks(document, entry.headings)

@@ -17,6 +17,7 @@ from infinimem.plan.desk import (
     absorb,
     apply,
     aux_list,
+    come_back,
     insert_entries,
     new_document,
     refresh,
@@ -107,7 +108,7 @@ def test_retiring_takes_away_the_lines_of_one_entry(
         spare = {seq: Entry("CURRENT", Signature((seq,)), f"member {seq}\n\n  of it\n") for seq in entry.seqs}
         desk = retire(Desk({}, {document.id: document}, spare=spare), Retire(entry.seq, 0, "deleted"))
         after = desk.documents[document.id]
-        members = [spare[seq] for seq in entry.seqs[1:]]
+        members = [come_back(entry, seq, spare) for seq in entry.seqs[1:]]
         expected = [*document.entries[:number], *members, *document.entries[number + 1 :]]
         assert said(after.entries) == said(expected)
         assert prose(after) == prose(document)
