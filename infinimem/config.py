@@ -272,7 +272,8 @@ def line_of(text: str, name: str) -> int:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip().startswith((f"{name}:", f"{last}:")):
             return number
-    return 1
+    inline = re.compile(rf"[{{,\s]['\"]?{re.escape(last)}['\"]?\s*:")  # {max_tokens: 5000}
+    return next((number for number, line in enumerate(text.splitlines(), 1) if inline.search(line)), 1)
 
 
 def value_of(setting: Setting, value: Any, where: str) -> Value:

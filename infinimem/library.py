@@ -51,6 +51,8 @@ TIME = re.compile(
     r"(?:[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
 )
 ORDER = ("id", "time", "source", "supersedes", "links", "expires")
+CITED = re.compile(r"[^\[\]\s]+:[0-9]{1,9}")
+"""A place as `ask` and `search` print it, which people give for the seq of what stands there."""
 MOST_HITS = 10_000
 PENDING = "a git merge has not been looked at across files yet; --fix does that (some of what follows may come of it)"
 READERS = ("auto", "agentic", "hybrid", "summary", "bm25")
@@ -1266,7 +1268,8 @@ def seqs_value(name: str, value: Any, where: str) -> str:
     for piece in pieces:
         found = parse_seqs(str(piece).strip())
         if not found or isinstance(piece, bool):
-            raise BadInput(f"{where}: {name} is a seq such as 12 or 12-15+18, not {piece!r}; nothing was written")
+            hint = f"; infinimem read {piece} shows it" if CITED.fullmatch(str(piece).strip()) else ""
+            raise BadInput(f"{where}: {name} is a seq such as 12 or 12-15+18, not {piece!r}{hint}; nothing was written")
         seqs.extend(found)
     return render_seqs(dict.fromkeys(seqs))
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from infinimem import Library
+from infinimem.consolidate.story import stories
 from infinimem.errors import BadInput, BadPlan, UnknownTopic
-from infinimem.model import Create, Extend, Filter, Join, Retire
+from infinimem.model import Create, Extend, Filter, Join, Merge, Part, Retire, Split
 from infinimem.plan.paper import Plan, parse_plan, render_plan
 from tests.faults.library_state import assert_conserved, visible_files
 
@@ -447,3 +448,13 @@ def test_what_a_hand_put_back_is_not_replaced_again(library: Library) -> None:
     library.write("Something else again.")
     assert library.flush(planner="lexical").retired == ()
     assert topic_of(library, 1) == "career"
+
+
+def test_what_a_run_says_of_a_split_is_where_entries_are_in_the_end() -> None:
+    parts = (Part("notes", "Notes", (1, 2)), Part("bag", "Bag", (3, 4)), Part("rye", "Rye", (5, 6)))
+    split = Split("notes", parts)
+    back = [Merge(("notes", name), "notes", "Notes") for name in ("bag", "rye")]
+    assert stories([split], ()) == ["split notes into notes, bag, rye"]
+    assert stories([split, *back], ()) == []
+    home = Merge(("baking", "rye"), "baking", "Baking")
+    assert stories([split, back[0], home], ()) == ["split notes into notes, baking"]

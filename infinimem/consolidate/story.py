@@ -28,14 +28,24 @@ def gains(report: Report) -> dict[str, int]:
     return {topic: len(seqs) for topic, seqs in holds.items()}
 
 
+def home_of(topic: str, later: Iterable[Step]) -> str:
+    """Where a document is in the end, after the merges that came later in the run."""
+    for step in later:
+        if isinstance(step, Merge) and topic in step.topics:
+            topic = step.into
+    return topic
+
+
 def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:
     """The steps in words, retirements last; extending and creating show in the list of topics."""
     lines: list[str] = []
     gone: dict[tuple[str, int], list[int]] = {}
-    for step in steps:
+    steps = list(steps)
+    for at, step in enumerate(steps):
         match step:
             case Split(topic=topic, parts=parts):
-                lines.append(f"split {topic} into {', '.join(part.topic for part in parts)}")
+                homes = list(dict.fromkeys(home_of(part.topic, steps[at + 1 :]) for part in parts))
+                lines += [f"split {topic} into {', '.join(homes)}"] if homes != [topic] else []
             case Merge(topics=topics, into=into):
                 merged = [topic for topic in topics if topic in removed]  # not what this very run had made
                 lines += [f"merged {', '.join(merged)} into {into}"] if merged else []

@@ -42,6 +42,20 @@ DELETED = re.compile(
     r"|mensagem apagada|questo messaggio è stato eliminato)\.?",
     re.IGNORECASE,
 )
+ENCRYPTED = re.compile(
+    r"(?:messages and calls are end-to-end encrypted|nachrichten und anrufe sind ende-zu-ende-verschlüsselt"
+    r"|les messages et (?:les )?appels sont chiffrés de bout en bout"
+    r"|los mensajes y las llamadas están cifrados de extremo a extremo"
+    r"|as mensagens e as (?:ligações|chamadas) são protegidas|i messaggi e le chiamate sono crittografati end-to-end)"
+    r"(?:[.,; ].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What WhatsApp says of itself; on an iPhone it puts the chat's name before it, as if that had spoken."""
+EDITED = re.compile(
+    r"\s*\u200e<(?:this message was edited|diese nachricht wurde bearbeitet|ce message a été modifié"
+    r"|se editó este mensaje|esta mensagem foi editada|questo messaggio è stato modificato)\.?>$",
+    re.IGNORECASE,
+)
 ENOUGH = 3
 """Lines that have to look like a chat before a text without times is taken for one."""
 COPY = re.compile(r"(?: ?\([0-9]+\)| copy| \(copy\))+$")
@@ -91,12 +105,25 @@ def read(source: Input, *, branches: bool = False) -> Reading:
     """Each message with its speaker; a line without one goes on with the message before it."""
     order, stamped = survey(source)
     name = COPY.sub("", PurePosixPath(source.within).stem)
+    title = chat_of(source) or name
     counts: dict[tuple[str, str, str], int] = {}
     for place, line in joined(source, stamped):
         if isinstance(line, Unread):
             yield line
             continue
-        yield read_message(line, place, order, name, counts)
+        yield read_message(line, place, order, name, title, counts)
+
+
+def chat_of(source: Input) -> str:
+    """What an iPhone's `_chat.txt` is about: its archive's name, or its folder's; "" where neither tells."""
+    path = PurePosixPath(source.within)
+    if path.name != "_chat.txt":
+        return ""
+    archive = source.name.removesuffix(f": {source.within}")
+    if archive != source.name:
+        return COPY.sub("", PurePosixPath(archive).stem)
+    folder = source.path.absolute().parent.name if source.path is not None else path.parent.name
+    return COPY.sub("", folder) if "whatsapp" in folder.lower() else ""
 
 
 def survey(source: Input) -> tuple[str, bool]:
@@ -172,7 +199,7 @@ def with_lines(line: Line, more: list[str]) -> Line:
 
 
 def read_message(
-    line: Line, place: str, order: str, conversation: str, counts: dict[tuple[str, str, str], int]
+    line: Line, place: str, order: str, conversation: str, title: str, counts: dict[tuple[str, str, str], int]
 ) -> Found:
     """One message; the n-th with the same time, speaker and words is its identity."""
     text = line.text.strip(MARKS + " \n")
@@ -184,10 +211,15 @@ def read_message(
         return Skipped("media left out")
     if DELETED.fullmatch(text):
         return Skipped("deleted")
+    if ENCRYPTED.fullmatch(text) and line.text.lstrip().startswith("\u200e"):
+        return Skipped("system")
     time = moment_of(line.stamp, order) if line.stamp is not None else ""
     if line.stamp is not None and not time:
         return Unread(place, f"a date that no calendar has: {line.stamp[0].strip()}")
     said = (time, line.name, text)
     counts[said] = counts.get(said, 0) + 1
     key = "\n".join(("chat", conversation, *said, str(counts[said])))
-    return Message(key, text, place, ROLES.get(line.name.lower(), line.name), time, conversation, conversation)
+    words = EDITED.sub("", text)
+    if not words:
+        return Skipped("empty")
+    return Message(key, words, place, ROLES.get(line.name.lower(), line.name), time, conversation, title)

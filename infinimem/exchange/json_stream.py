@@ -30,7 +30,7 @@ class Broken(Exception):
     """This is no JSON from here on; `byte` is about where, counted from 0."""
 
     def __init__(self, why: str, byte: int) -> None:
-        super().__init__(f"{why} at byte {byte:,}")
+        super().__init__(f"{why.removesuffix(' at')} at byte {byte:,}")
         self.byte = byte
 
 

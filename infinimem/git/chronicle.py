@@ -205,8 +205,8 @@ def flushed_at(root: Path, path: str, line: int) -> str:
 
 
 def newest_first(rows: Sequence[Row]) -> list[Row]:
-    """Rows by time, those of one moment in the order that they were found in."""
-    return sorted(rows, key=lambda row: moment(row.at), reverse=True)
+    """Rows by time, those of one second in the order that they were found in: events are told to the second."""
+    return sorted(rows, key=lambda row: moment(row.at) // 1, reverse=True)
 
 
 def moment(at: str) -> float:

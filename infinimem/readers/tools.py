@@ -492,10 +492,14 @@ def run_trace(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room: 
 def unit_asked(memory: Memory, arguments: Mapping[str, Any]) -> Unit:
     """The entry that a seq, or a place given for one, means. Raises `Fault`."""
     value = arguments.get("seq")
-    for topic, line, _ in places_in(value):
+    places = places_in(value)
+    for topic, line, _ in places:
         for unit in units_of(memory, path_of(topic_named(memory, topic))):
             if unit.line <= line <= unit.stop:
                 return unit
+    if places:
+        topic, line, _ = places[0]
+        raise Fault(f"no entry stands at {topic}:{line}; lines move: search again, or name its seq")
     seq = seq_in(arguments, "seq")
     if not seq:
         raise Fault(f"seq is an entry's number, such as the 41 of #41; write for example {EXAMPLES['trace']}")

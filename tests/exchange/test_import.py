@@ -182,6 +182,7 @@ def test_a_file_that_is_cut_off_gives_what_it_has(library: Library, tmp_path: Pa
     content = dumped([conversation(f"c{at}", f"question {at}", f"answer {at}") for at in range(3)])
     done = library.import_(saved(tmp_path, content[: content.index(b"answer 2")]))
     assert texts(library) == ["question 0", "answer 0", "question 1", "answer 1", "question 2"]
+    assert re.fullmatch(r"unterminated string starting at byte [0-9,]+; .*", done.problems[0].why)
     assert len(done.problems) == 1
     assert done.exit_code == 5
 
@@ -299,6 +300,29 @@ def test_times_of_chats(library: Library, tmp_path: Path, rows: list[str], times
     assert [entry.time for entry in entries(library)] == times
     assert [entry.source for entry in entries(library)] == ["Ann", "Ben"]
     assert texts(library) == ["hi", "yo"]
+
+
+IPHONE = (
+    "[31.12.23, 10:11:12] The Brandts: \u200eMessages and calls are end-to-end encrypted. No one can read them.\r\n"
+    "[31.12.23, 10:12:40] Clara: My number is 0151 \u200e<This message was edited>\r\n"
+    "[31.12.23, 10:12:41] Papa: Messages and calls are end-to-end encrypted. So they say\r\n"
+)
+
+
+def test_a_chat_of_an_iphone_is_named_after_its_archive_and_holds_what_people_said(
+    library: Library, tmp_path: Path
+) -> None:
+    archive = tmp_path / "WhatsApp Chat - The Brandts.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("_chat.txt", "\u200e" + IPHONE)
+    done = library.import_(archive)
+    assert texts(library) == [
+        "My number is 0151", "Messages and calls are end-to-end encrypted. So they say"
+    ]  # fmt: skip
+    assert {entry.signature.get("title") for entry in entries(library)} == {"WhatsApp Chat - The Brandts"}
+    assert done.skipped == {"system": 1}
+    unpacked = library.import_(saved(tmp_path, IPHONE.encode(), "_chat.txt"))
+    assert (unpacked.added, unpacked.known) == (0, 2)
 
 
 def test_a_chat_that_was_exported_again_adds_its_new_lines(library: Library, tmp_path: Path) -> None:

@@ -101,6 +101,13 @@ def test_history_has_one_shape_with_git_and_without(tmp_path: Path) -> None:
         assert rows[1].seqs == (1, 2, 3)
 
 
+def test_what_was_written_and_flushed_within_a_second_is_told_newest_first(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: NOW + timedelta(microseconds=500_000))
+    library.write("Maya works at Fjord Labs.")
+    library.flush(planner="lexical")
+    assert [row.what for row in library.history(seq=1)] == ["flushed", "written"]
+
+
 @pytest.mark.parametrize("with_git", [True, False])
 def test_a_topic_has_its_own_history(tmp_path: Path, with_git: bool) -> None:
     library, _, _ = grown(tmp_path, with_git=with_git)

@@ -166,6 +166,7 @@ FAULTS = [
     ("read", {"topic": 7}, "there is no document"),
     ("trace", {"seq": 999}, "no entry has the number 999"),
     ("trace", {"seq": "the boat"}, "seq is an entry's number, such as the 41 of #41"),
+    ("trace", {"seq": "boat:500"}, "no entry stands at boat:500"),
     ("trace", {}, "seq is an entry's number"),
     ("trace", {"seq": True}, "seq is an entry's number"),
 ]  # fmt: skip
