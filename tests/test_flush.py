@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infinimem import Library
+from infinimem.consolidate import buffer, flush
 from infinimem.errors import BadInput, BadPlan, UnknownTopic
 from infinimem.model import Create, Extend, Filter, Join, Retire
 from infinimem.plan.paper import Plan, parse_plan, render_plan
@@ -447,3 +449,18 @@ def test_what_a_hand_put_back_is_not_replaced_again(library: Library) -> None:
     library.write("Something else again.")
     assert library.flush(planner="lexical").retired == ()
     assert topic_of(library, 1) == "career"
+
+
+def test_what_is_written_while_a_flush_begins_is_not_called_gone(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.write("Ines saw an owl.")
+    read_buffer = buffer.read_buffer
+
+    def later(*given: Any, **named: Any) -> Any:
+        Library.open(library.root).write("Maya came by.")
+        return read_buffer(*given, **named)
+
+    monkeypatch.setattr(flush, "read_buffer", later)
+    report = library.flush()
+    assert (report.seqs, report.notes, report.exit_code) == ((1,), (), 0)
