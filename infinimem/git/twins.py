@@ -24,6 +24,8 @@ from infinimem.text.signature import parse_links, parse_seqs
 SECOND = len("2026-05-02T08:00:00")
 ALIKE = 0.6
 """From which likeness on two texts of one second are one entry whose words were changed."""
+COMPARED = 2_000
+"""Characters of a text that are compared: the time grows with the square of them."""
 
 Place = tuple[str, int]
 """A path and a 0-based line."""
@@ -170,13 +172,17 @@ def whose(found: Sequence[Carrier], entry: Entry) -> Carrier | None:
 
 
 def nearest(found: Sequence[Carrier], text: str) -> Carrier:
-    """The carrier whose words are most like a text."""
+    """The carrier whose words are most like a text; one without a rival is not compared at all."""
+    if len(found) == 1:
+        return found[0]
     return max(found, key=lambda one: max(likeness(text, other) for other in one.texts))
 
 
 def likeness(one: str, other: str) -> float:
-    """How much two texts share, 0 to 1."""
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+    """How much two texts share, 0 to 1; long ones are judged by how they begin."""
+    if one == other:
+        return 1.0
+    return SequenceMatcher(None, one[:COMPARED], other[:COMPARED], autojunk=False).ratio()
 
 
 def references_to(
