@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infinimem import Library
+from infinimem.consolidate import buffer, flush
 from infinimem.consolidate.story import stories
 from infinimem.errors import BadInput, BadPlan, UnknownTopic
 from infinimem.model import Create, Extend, Filter, Join, Merge, Part, Retire, Split
@@ -458,3 +460,18 @@ def test_what_a_run_says_of_a_split_is_where_entries_are_in_the_end() -> None:
     assert stories([split, *back], ()) == []
     home = Merge(("baking", "rye"), "baking", "Baking")
     assert stories([split, back[0], home], ()) == ["split notes into notes, baking"]
+
+
+def test_what_is_written_while_a_flush_begins_is_not_called_gone(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.write("Ines saw an owl.")
+    read_buffer = buffer.read_buffer
+
+    def later(*given: Any, **named: Any) -> Any:
+        Library.open(library.root).write("Maya came by.")
+        return read_buffer(*given, **named)
+
+    monkeypatch.setattr(flush, "read_buffer", later)
+    report = library.flush()
+    assert (report.seqs, report.notes, report.exit_code) == ((1,), (), 0)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from infinimem.consolidate.run import Buffer, Finder, seqs_of
-from infinimem.errors import BadPlan, NeedsAttention
+from infinimem.errors import BadPlan, NeedsAttention, StorageFailed
 from infinimem.model import CURRENT, Document, Entry
 from infinimem.plan.paper import Plan
+from infinimem.store.buffer import hold
 from infinimem.store.evidence import evidence_conflicts
 from infinimem.store.layout import BUFFER
-from infinimem.store.read import read_log
+from infinimem.store.read import read_file, read_log
 from infinimem.text.signature import render_seqs
 
 TOGETHER = 500
@@ -85,12 +87,25 @@ def read_buffer(root: Path, document: Document, index: Finder, most: int = 0, *,
 
 
 def lost_entries(root: Path, document: Document, index: Finder) -> list[str]:
-    """A line for each entry that was written but that neither CURRENT nor evidence holds any more."""
+    """A line for each entry that was written but that neither CURRENT nor evidence holds any more.
+
+    Somebody may write between the reading of CURRENT and that of the log: what seems gone is looked for under the lock.
+    """
     there = set(seqs_of(document.entries))
+    gone = gone_from(root, there, index)
+    if gone:
+        with suppress(StorageFailed), hold(root):  # a read-only library is taken as it is
+            there.update(seqs_of(read_file(root, BUFFER).document.entries))
+            gone = gone_from(root, there, index)
+    return [f"seq {seq} was written but is gone from {BUFFER}; bring it back: infinimem recover {seq}" for seq in gone]
+
+
+def gone_from(root: Path, there: Collection[int], index: Finder) -> list[int]:
+    """The seqs of entries in the log of writes that are not there, nor anywhere that the index knows of."""
     return [
-        f"seq {entry.seq} was written but is gone from {BUFFER}; bring it back: infinimem recover {entry.seq}"
+        entry.seq
         for entry in read_log(root).document.entries
-        if there.isdisjoint(entry.seqs) and index.locate(entry.seq) is None and not index.fate(entry.seq)
+        if not any(seq in there for seq in entry.seqs) and index.locate(entry.seq) is None and not index.fate(entry.seq)
     ]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from difflib import SequenceMatcher
 from pathlib import Path
 
 from infinimem.consolidate.commit import extract
@@ -31,6 +30,7 @@ from infinimem.git.sides import (
     read_side,
     unsettled,
 )
+from infinimem.git.twins import likeness
 from infinimem.model import CURRENT, Change, Document, Entry, Signature, Span, Summarise, path_of
 from infinimem.plan.desk import (
     REDIRECTED,
@@ -323,11 +323,6 @@ def is_yielded(
     if clash not in keeps.firsts:
         return True
     return likeness(entry.text, yields.firsts[clash].text) > likeness(entry.text, keeps.firsts[clash].text)
-
-
-def likeness(one: str, other: str) -> float:
-    """How much two texts share, 0 to 1."""
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 def renumber_log(document: Document, numbers: Mapping[int, int], base: Side, keeps: Side, yields: Side) -> Document:

@@ -25,9 +25,10 @@ from infinimem.text.signature import parse_links, parse_seqs
 SECOND = len("2026-05-02T08:00:00")
 ALIKE = 0.6
 """From which likeness on two texts of one second are one entry whose words were changed."""
-
 LONG = 1000
-"""Letters of two texts together from which on they are compared by their words."""
+"""Letters of two texts together from which on they are compared by their threes of letters."""
+COMPARED = 50_000
+"""Letters of a text that are compared at all."""
 
 Place = tuple[str, int]
 """A path and a 0-based line."""
@@ -174,20 +175,25 @@ def whose(found: Sequence[Carrier], entry: Entry) -> Carrier | None:
 
 
 def nearest(found: Sequence[Carrier], text: str) -> Carrier:
-    """The carrier whose words are most like a text."""
+    """The carrier whose words are most like a text; one without a rival is not compared at all."""
     if len(found) == 1:
         return found[0]
     return max(found, key=lambda one: max(likeness(text, other) for other in one.texts))
 
 
 def likeness(one: str, other: str) -> float:
-    """How much two texts share, 0 to 1; of long ones their words are counted, whatever their order."""
+    """How much two texts share, 0 to 1; of long ones the threes of letters are counted, whatever their order."""
     if one == other:
         return 1.0
     if len(one) + len(other) > LONG:  # letter by letter would cost the product of their lengths
-        words = Counter(one.split()), Counter(other.split())
-        return 2 * (words[0] & words[1]).total() / max(1, words[0].total() + words[1].total())
+        mine, theirs = threes(one[:COMPARED]), threes(other[:COMPARED])
+        return 2 * (mine & theirs).total() / max(1, mine.total() + theirs.total())
     return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def threes(text: str) -> Counter[str]:
+    """How often each run of three letters stands in a text."""
+    return Counter(text[at : at + 3] for at in range(len(text) - 2))
 
 
 def references_to(

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infinimem import Library
+from infinimem.git import twins
 from infinimem.store.evidence import all_records, retirement
 from infinimem.text.document import parse
 from infinimem.text.signature import parse_seqs
@@ -227,3 +228,15 @@ def test_both_sides_of_a_copy_by_hand_are_kept_with_what_they_mean(
         for entry, meant in wanted.items():
             assert {one for one in now[entry] if one[0] != "gone"} == {one for one in meant if one[0] != "gone"}, entry
             assert {one for one in meant if one[0] == "gone"} <= now[entry] | {("gone", "deleted")}, entry
+
+
+def test_an_entry_without_a_rival_is_not_compared_and_long_ones_take_no_time(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True, clock=clock(1))
+    library.write(["x" * 200_000, "The boat has berth 12."])
+    library.flush(planner="lexical")
+    shown = [parse(path.name, path.read_bytes()) for path in (library.root / "topics").glob("*.md")]
+    evidence = [parse(f"evidence/{path.name}", path.read_bytes()) for path in (library.root / "evidence").glob("*.md")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(twins, "likeness", lambda one, other: pytest.fail("compared"))
+        assert twins.find_twins(shown, evidence) == []
+    assert twins.likeness("x" * 10_000_000, "x" * 10_000_000 + "y") > twins.ALIKE
