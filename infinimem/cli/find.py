@@ -30,6 +30,7 @@ from infinimem.cli.show import (
 )
 from infinimem.cli.talk import emit, flush, is_terminal, out, say
 from infinimem.errors import BadInput, ModelFailed
+from infinimem.text.signature import render_seqs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,10 +214,11 @@ def print_evidence(root: Path, pieces: tuple[Evidence, ...], *, scores: bool = F
 
 
 def evidence_head(root: Path, piece: Evidence) -> str:
-    """`[topic:line] date · source · heading`."""
+    """`[topic:line] #seq · date · source · heading`."""
     left = f"{piece.retired} by {piece.by}" if piece.by else piece.retired
     headings = " > ".join(dict.fromkeys(piece.headings))
-    about = [piece.time or noted(piece.observed), on_one_line(piece.source), headings, left]
+    number = f"#{render_seqs(piece.seqs)}" if piece.seqs else ""
+    about = [number, piece.time or noted(piece.observed), on_one_line(piece.source), headings, left]
     words = " · ".join(shown(word) for word in about if word)
     place = shown(f"[{piece.place}]")
     if is_terminal():
@@ -415,10 +417,11 @@ def print_hits(
         place = f"{hit.topic}:{hit.line}"
         named = (shown(library),) if library else ()
         about = [hit.time[:10] or noted(hit.unit.observed), on_one_line(hit.source)]
+        number = [f"#{render_seqs(hit.seqs)}"] if hit.seqs else []
         notes = date_notes(hit.text, hit.time or hit.unit.observed)
         text = on_one_line(hit.text) + notes + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
         if is_terminal():
-            words = " · ".join(shown(word) for word in about if word)
+            words = " · ".join(shown(word) for word in (*number, *about) if word)
             link = linked(paint(shown(place), "bold cyan"), root, hit.unit.path, hit.line)
             out("  ".join((*named, link, paint(words, "dim"))))
             first, *more = wrap(shown(text), min(width(), READABLE) - 2)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 app = command_app()
 
+GIST = 100
+"""Letters of a replaced entry that are shown."""
 MOST_REPEATS = 5
 """Repeated entries, or ones with a secret, that are named one by one."""
 Draft = str | dict[str, Any]
@@ -120,6 +122,7 @@ def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], met
         checked(entries, shared, meta)
         raise
     report(ctx, done, root, made)
+    say_replaced(root, done, shared["supersedes"])
     warn_of_future(done, shared["supersedes"])
     warn_of_secrets(done, entries, meta)
     return 0
@@ -160,6 +163,28 @@ def report(ctx: typer.Context, done: "Appended", root: Path, made: bool, **more:
         say(f"{seq} says the same as {earlier}, which is still in CURRENT")
     if len(done.repeats) > MOST_REPEATS:
         say(f"and so do {len(done.repeats) - MOST_REPEATS} more")
+
+
+def say_replaced(root: Path, done: "Appended", supersedes: list[str]) -> None:
+    """The words that an entry is to replace: a wrong number would take away a fact that nobody meant."""
+    from infinimem.text.signature import parse_seqs
+
+    seqs = [seq for text in supersedes for seq in parse_seqs(text) if done.seqs and seq < done.seqs[0]]
+    if not seqs or not done.stored:
+        return
+    from infinimem.cli.show import on_one_line, shown
+    from infinimem.store.evidence import read_records
+    from infinimem.store.layout import BUFFER
+    from infinimem.store.read import read_file
+
+    words = {seq: entry.text for entry in read_file(root, BUFFER).document.entries for seq in entry.seqs}
+    for seq, record in read_records(root, seqs).items():
+        words.update((seq, entry.text) for _, entry in record.entries[-1:])
+    for seq in seqs[:MOST_REPEATS]:
+        text = on_one_line(words.get(seq, ""))
+        say(f"replaces {seq}: {shown(text if len(text) <= GIST else text[:GIST] + ' …') or 'nothing is known of it'}")
+    if len(seqs) > MOST_REPEATS:
+        say(f"and {len(seqs) - MOST_REPEATS} more")
 
 
 def warn_of_future(done: "Appended", supersedes: list[str]) -> None:
