@@ -139,3 +139,13 @@ def test_no_file_or_heading_is_named_after_a_key(tmp_path: Path, text: str) -> N
     for path in (library.root / "topics").rglob("*.md"):
         headings = [line for line in path.read_text().splitlines() if line.startswith("#")]
         assert opaque not in f"{path.name} {headings}".lower()
+
+
+@pytest.mark.parametrize("meant", [{}, {"secret": "ok"}])
+def test_what_looks_like_a_password_stays_out_of_the_catalogue(tmp_path: Path, meant: dict[str, str]) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write("My wifi password is hunter2-blue-sky", meta=meant)
+    library.write(["The wifi box stands in the hall.", "The wifi is slow on Sundays, says Ines."])
+    library.flush("lexical")
+    for row in library.catalog():
+        assert "hunter2" not in row.topic + row.title + row.summary

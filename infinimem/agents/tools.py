@@ -327,7 +327,8 @@ def consolidate(library: Library, arguments: Mapping[str, Any], filter: Filter) 
         raise Fault(f"{told}; nothing was changed. For the task: call consolidate without plan") from error
     skipped = [f"{named(outcome.step)}: {outcome.why}" for outcome in report.skipped]
     topics = ", ".join([*report.created, *report.changed]) or "none"
-    notes = [f"{len(report.seqs)} entries sorted, {len(report.retired)} retired; documents: {topics}"]
+    entries = "1 entry" if len(report.seqs) == 1 else f"{len(report.seqs)} entries"
+    notes = [f"{entries} sorted, {len(report.retired)} retired; documents: {topics}"]
     if report.left:
         notes.append(f"{len(report.left)} wait in CURRENT: call consolidate for the next task")
     notes += [flat(note, 300) for note in report.notes]

@@ -191,6 +191,8 @@ def report(done: Imported, dry_run: bool) -> None:
     hidden = max(0, len(done.problems) - MOST_PROBLEMS) + max(0, len(done.notes) - MOST_PROBLEMS)
     if hidden:
         say(f"and {hidden:,} more; all of them: the same command with --dry-run --json")
+    if done.added and not dry_run and done.flushed is None:
+        say("next: infinimem flush sorts them into topics; ask and search find them already")
 
 
 def listed(counts: dict[str, int]) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from infinimem.library import Library
 
 
@@ -51,9 +53,24 @@ def open_library(ctx: typer.Context) -> Library:
     from infinimem.library import Library
     from infinimem.store.layout import find_library
 
-    root, _ = find_library(request_of(ctx).library or None)
+    root, origin = find_library(request_of(ctx).library or None)
     request_of(ctx).root = str(root)
+    if origin.startswith("$"):
+        say_elsewhere(root, origin)
     return Library.open(root, audience=os.environ.get("INFINIMEM_AUDIENCE", ""))
+
+
+def say_elsewhere(root: Path, origin: str) -> None:
+    """Name the library where a variable says another one than that which the user stands in."""
+    from pathlib import Path
+
+    from infinimem.cli.talk import say
+    from infinimem.store.layout import is_library
+
+    here = Path.cwd()
+    inside = next((folder for folder in (here, *here.parents) if is_library(folder)), None)
+    if inside is not None and inside.resolve() != root.resolve():
+        say(f"this is about {root} ({origin}), not the library you stand in")
 
 
 def pair_of(text: str, option: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from infinimem.model import Change, Document, Entry, Extend, Merge, Outcome, Sig
 from infinimem.plan import lexical, rules
 from infinimem.plan.desk import Desk, redirect, refresh
 from infinimem.plan.paper import Plan, to_values
+from infinimem.secrets import secrets_in
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import Record, append_to_evidence, event_line, evidence_path, read_records, retire_line
@@ -143,10 +144,16 @@ def said(document: Document) -> str:
 
 
 def extract(document: Document) -> str:
-    """A summary in the document's own words; where it would say what no entry says, its first entry's instead."""
-    summary = lexical.summarise(title_of(document), document.entries)
+    """A summary in the document's own words; where it would say what no entry says, its first entry's instead.
+
+    What looks like a password stays in its entry: a summary goes into every catalogue.
+    """
+    entries: Sequence[Entry] = document.entries
+    if secrets_in("\n".join(entry.text for entry in entries)):
+        entries = [entry for entry in entries if not secrets_in(entry.text)]
+    summary = lexical.summarise(title_of(document), entries)
     if summary and rules.bad_summary(Summarise(document.id, summary), Desk({}, {document.id: document})):
-        summary = " ".join(document.entries[0].text.split())[:SUMMARY_LENGTH] if document.entries else ""
+        summary = " ".join(entries[0].text.split())[:SUMMARY_LENGTH] if entries else ""
     return summary
 
 

@@ -538,7 +538,8 @@ def run_catalog(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room
     page = rows[start - 1 : start - 1 + ROWS]
     lines, fitted = row_lines(page, room, shown.topics)
     topics = tuple(row.topic for row in page[:fitted] if row.topic not in shown.topics)
-    head = f"{len(rows)} documents; {start}-{start + fitted - 1}{goes_on(start + fitted, len(rows))}:"
+    documents = "1 document" if len(rows) == 1 else f"{len(rows)} documents"
+    head = f"{documents}; {start}-{start + fitted - 1}{goes_on(start + fitted, len(rows))}:"
     return Observation(f"{head}\n{fenced(lines)}", topics=topics, brief=f"{fitted} of {len(rows)} documents")
 
 

@@ -430,7 +430,10 @@ def test_a_zip_is_read_as_it_is_and_says_what_it_leaves(
     said = capsys.readouterr()
     assert "imported 2 entries (seq 1-2) from export.zip: conversations.json (chatgpt)" in said.out
     assert "by user 1, AI 1" in said.out
-    assert said.err == "no messages of a known format in export.zip: user.json\n"
+    assert said.err == (
+        "no messages of a known format in export.zip: user.json\n"
+        "next: infinimem flush sorts them into topics; ask and search find them already\n"
+    )
 
 
 def test_a_zip_that_is_damaged_gives_what_can_be_read(library: Library, tmp_path: Path) -> None:
