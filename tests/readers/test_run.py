@@ -305,7 +305,7 @@ def test_the_command_prints_the_answer_and_what_it_cites(
     answer, _, evidence = printed.out.partition("\n\n")
     assert answer.startswith("Maya works at Nordlys in Bergen")
     assert re.match(
-        r"\[maya:\d+\] 2026-05-01 · user · Maya > Work  \S+\n  Maya works at Nordlys in Bergen\.\n$", evidence
+        r"\[maya:\d+\] #1 · 2026-05-01 · user · Maya > Work  \S+\n  Maya works at Nordlys in Bergen\.\n$", evidence
     )
     assert "round 1: 2 new entries, " in printed.err
     assert "\n  search(query=Maya work): 2 of " in printed.err
@@ -430,7 +430,7 @@ def test_on_a_terminal_the_answer_comes_as_it_is_written(root: Path, tmp_path: P
     assert code == 0, printed
     assert any(payload.get("stream") for payload in behaviour.requests)
     assert printed.count("Maya works at Nordlys in Bergen [maya:") == 1, "not once as it comes and once more"
-    assert re.search(r"\n\n\[maya:\d+\] 2026-05-01 · user", printed)
+    assert re.search(r"\n\n\[maya:\d+\] #1 · 2026-05-01 · user", printed)
 
 
 def test_ctrl_c_ends_an_ask_at_once(root: Path, tmp_path: Path) -> None:
