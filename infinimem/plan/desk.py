@@ -174,8 +174,14 @@ def joined_line(sources: Sequence[Entry], text: str) -> Entry:
     seqs = tuple(seq for entry in sources for seq in entry.seqs)
     signature = Signature(seqs, tuple(shared))
     if not any(key == "links" for key, _ in shared):
-        ties = [tie for entry in sources for tie in parse_links(entry.signature.get("links"))]
-        outward = [tie for tie in dict.fromkeys(ties) if not tie.seqs or not set(tie.seqs) <= set(seqs)]
+        # what was linked to a line that is joined again stands in no member's evidence: only the line can give it back
+        outward = [
+            tie
+            for entry in sources
+            for tie in parse_links(entry.signature.get("links"))
+            if len(entry.seqs) > 1 or not tie.seqs or not set(tie.seqs) <= set(seqs)
+        ]
+        outward = list(dict.fromkeys(outward))
         signature = with_links(signature, outward)
     return replace(sources[0], signature=signature, text=text)
 

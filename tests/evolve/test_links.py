@@ -233,3 +233,16 @@ def test_check_names_odd_relations_and_links_that_lead_nowhere(library: Library)
     found = [(finding.problem.code, finding.problem.message[:40]) for finding in library.check()]
     assert sorted(code for code, _ in found if code in ("relation", "link")) == ["link", "link", "relation"]
     assert parse_links("1:likes")[0] == Tie((1,), "", "likes"), "it is kept"
+
+
+def test_who_leaves_a_line_that_was_joined_twice_keeps_what_was_linked_meanwhile(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write(["Terna is a boat.", "Terna is old.", "Terna leaks."])
+    library.flush(planner="lexical")
+    library.join([1, 2], "Terna is an old boat.")
+    assert not library.flush(plan=Plan((Link("1", "3", "causes"),))).skipped
+    library.join([1, 3], "Terna is an old boat and leaks.")
+    library.write("Terna is new.", supersedes=[2])
+    library.flush(planner="lexical")
+    here = library.trace(1).here
+    assert here is not None and (here.seqs, here.get("links")) == ((1,), "3:causes")
