@@ -48,7 +48,7 @@ def check_date(option: str, value: str) -> None:
     from datetime import datetime
 
     from infinimem.errors import BadInput
-    from infinimem.library import TIME
+    from infinimem.store.drafts import TIME
 
     text = value.strip().replace(" ", "T", 1)
     is_date = not text or TIME.fullmatch(text) is not None

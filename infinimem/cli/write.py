@@ -138,7 +138,7 @@ def nothing_to_write(ctx: typer.Context, **more: Any) -> int:
 
 def checked(entries: list[Placed], shared: dict[str, Any], meta: dict[str, str]) -> None:
     """Refuse what cannot be an entry, by the place where it was read."""
-    from infinimem.library import draft_of
+    from infinimem.store.drafts import draft_of
 
     given = {name: value for name, value in shared.items() if name != "key"}
     draft_of("-", given, meta, shared["key"], "command line")

@@ -617,7 +617,7 @@ def test_a_dry_run_of_a_library_that_is_not_there_makes_none(
 
 @given(st.one_of(st.floats(), st.integers(), st.text(), st.datetimes().map(str), st.none(), st.booleans()))
 def test_any_time_at_all_is_one_that_an_entry_can_carry(value: Any) -> None:
-    from infinimem.library import checked_time
+    from infinimem.store.drafts import checked_time
 
     checked_time("time", time_of(value), "here")
 
