@@ -7,7 +7,8 @@ import random
 import pytest
 
 from infinimem.model import Unit
-from infinimem.search.rank import Candidate, Sitting, Statistics, idf, names_source, read_question, score
+from infinimem.search import rank
+from infinimem.search.rank import Candidate, Sitting, Statistics, Weights, idf, names_source, read_question, score
 from infinimem.search.records import describe, interval, restore
 
 
@@ -148,3 +149,27 @@ def test_a_record_survives_being_stored() -> None:
     unit = Unit("topics/\udcff.md", 3, 5, "a\nb\x1f\ud800?", (3, 9), ("H", "x"), (("time", "2026"),), "expired")
     record = describe(unit, "english")
     assert restore(record.words, record.above, record.stored) == record
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_scores_are_those_of_rank_bm25_to_the_last_bit(seed: int) -> None:
+    chance = random.Random(seed)
+    terms = [f"t{number}" for number in range(chance.randint(1, 12))]
+    counts = [
+        {term: chance.choice((1.0, 2.0, 0.25, chance.random() * 5)) for term in terms if chance.random() < 0.4}
+        for _ in range(chance.randint(1, 80))
+    ]
+    lengths = [chance.random() * 60 for _ in counts]
+    holding = {term: chance.choice((0, 1, chance.randint(0, 10_000))) for term in terms}
+    statistics = Statistics(chance.randint(1, 10_000), 11.3, holding)
+    weights = Weights(k1=chance.choice((0.9, 1.5, chance.random() * 3)), b=chance.choice((0.3, 0.75, chance.random())))
+    mean_length = 1 + chance.random() * 40
+    given = (terms, counts, lengths, statistics, weights, mean_length)
+    assert rank._bm25(*given) == rank._rank_bm25(*given)
+
+
+def test_many_candidates_are_scored_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = [entry(seq, f"plum {'tree ' * (seq % 7)}{seq}") for seq in range(1, 60)]
+    few = scores("plum tree", *pool)
+    monkeypatch.setattr(rank, "FEW", 0)
+    assert few == scores("plum tree", *pool) and len(set(few)) > 5
