@@ -101,12 +101,11 @@ def heirs(memory: Memory, seq: int) -> list[Unit]:
         seq = waiting.pop(0)
         passed.add(seq)
         here = allowed(memory, memory.index.standing(seq))[:1]
-        for unit in here or memory.index.retired((seq,))[:1]:
-            now = newest(memory, unit)
-            if here or not now.retired or allowed(memory, [now]):
-                found.append(now)
-            else:
-                waiting += [one for one in parse_seqs(unit.get("retired_by")) if one not in passed]
+        gone = [] if here else memory.index.retired((seq,))[:1]
+        then = allowed(memory, gone)
+        found += [newest(memory, unit) for unit in here or then]
+        if not then:
+            waiting += [one for unit in gone for one in parse_seqs(unit.get("retired_by")) if one not in passed]
     return found
 
 

@@ -403,14 +403,14 @@ class Index:
         return self._mended(lambda: [hit.unit for hit in self._allowed(hits, filter)])
 
     def retired(self, seqs: Iterable[int]) -> list[Unit]:
-        """What left the visible surface under these seqs, by place."""
+        """What left the visible surface under these seqs, as it last did, by place."""
         from infinimem.search.shelf import RETIRED
 
         wanted = tuple(seqs)
-        return self._mended(lambda: self._at_seqs(wanted, RETIRED))
+        return self._mended(lambda: self._last(self._at_seqs(wanted, RETIRED)))
 
     def replaced_by(self, seq: int) -> list[Unit]:
-        """The retired units whose place a seq took, alone or with others."""
+        """The retired units whose place a seq took last, alone or with others."""
         from infinimem.search.shelf import RETIRED
 
         def found() -> list[Unit]:
@@ -418,7 +418,9 @@ class Index:
             several = [
                 one.unit for shelf in self._shelves for one in shelf.with_field("retired_by", "", "[-+]", RETIRED)
             ]
-            return alone + [unit for unit in several if seq in parse_seqs(unit.get("retired_by"))]
+            units = alone + [unit for unit in several if seq in parse_seqs(unit.get("retired_by"))]
+            last = self._last(self._at_seqs({one for unit in units for one in unit.seqs}, RETIRED))
+            return [unit for unit in last if seq in parse_seqs(unit.get("retired_by"))]
 
         return self._mended(found)
 
@@ -518,6 +520,24 @@ class Index:
         never = (10**12, 10**12)
         return sorted((hit.unit for hit in allowed), key=lambda unit: (happened(unit) or never, unit.path, unit.line))
 
+    def _last(self, retired: Sequence[Unit]) -> list[Unit]:
+        """Of each entry's retirements the last: those before it were undone, and what took its place then is gone."""
+        from infinimem.search.shelf import EVIDENCE
+
+        found: dict[tuple[int, ...], Unit] = {}
+        again: set[tuple[int, ...]] = set()
+        for unit in retired:
+            if unit.seqs in found:
+                again.add(unit.seqs)
+            found[unit.seqs] = unit
+        for seqs in again:
+            told = [unit for unit in self._at_seqs(seqs, EVIDENCE) if unit.retired]
+            is_last = {(unit.get("retired_at"), unit.get("retired_by")) for unit in told[-1:]}
+            same = [unit for unit in retired if unit.seqs == seqs]
+            last = [unit for unit in same if (unit.get("retired_at"), unit.get("retired_by")) in is_last]
+            found[seqs] = (last or same)[-1]
+        return list(found.values())
+
     def _allowed(self, hits: list[Hit], filter: Filter) -> list[Hit]:
         """The hits that pass a filter; an entry that was retired and stands again is not retired."""
         from infinimem.search.records import allows
@@ -526,16 +546,15 @@ class Index:
         if filter == Filter() and not any(hit.unit.retired for hit in hits):
             return hits
         kept = [hit for hit in hits if not hit.unit.retired and allows(filter, hit.unit)]
-        retired: dict[tuple[int, ...], Hit] = {}
-        for hit in sorted((hit for hit in hits if hit.unit.retired), key=lambda hit: hit.unit.get("retired_at")):
-            retired[hit.seqs] = hit
-        if not retired:
+        gone = {hit.unit: hit for hit in hits if hit.unit.retired}
+        if not gone:
             return kept
-        seqs = {seq for hit in retired.values() for seq in hit.seqs}
+        retired = sorted(map(gone.__getitem__, self._last(list(gone))), key=lambda hit: hit.unit.get("retired_at"))
+        seqs = {seq for hit in retired for seq in hit.seqs}
         standing = {seq for unit in self._at_seqs(seqs, VISIBLE) for seq in unit.seqs}
         return kept + [
             hit
-            for hit in retired.values()
+            for hit in retired
             if standing.isdisjoint(hit.seqs) and allows(filter, hit.unit, self._successor(hit.unit))
         ]
 

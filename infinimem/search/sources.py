@@ -207,15 +207,21 @@ class _Intake:
         return count, terms, entries
 
     def add_retired(self, shelves: list[Shelf]) -> None:
-        """Make retired entries searchable, with the words that evidence has of them."""
+        """Make retired entries searchable, with the words that evidence has of them.
+
+        Those of a line that several were joined into are the last resort: the others of it may be shown still.
+        """
         from infinimem.search.shelf import EVIDENCE, RETIRED
 
         for event, path in self.retired:
             told = [record.unit for shelf in shelves for record in shelf.at_seqs(event.seqs, EVIDENCE)]
+            written: set[tuple[int, ...]] = set()
             for seq in event.seqs:
                 versions = [unit for unit in told if seq in unit.seqs and unit.text]
-                if not versions:
+                versions = [unit for unit in versions if len(unit.seqs) == 1] or versions
+                if not versions or versions[-1].seqs in written:
                     continue
+                written.add(versions[-1].seqs)
                 first, last = versions[0], versions[-1]
                 fields = (*first.fields, *(pair for pair in event.fields if pair[0].startswith("retired_")))
                 unit = replace(last, fields=fields, retired=event.retired)

@@ -246,3 +246,17 @@ def test_who_leaves_a_line_that_was_joined_twice_keeps_what_was_linked_meanwhile
     library.flush(planner="lexical")
     here = library.trace(1).here
     assert here is not None and (here.seqs, here.get("links")) == ((1,), "3:causes")
+
+
+def test_a_link_leads_to_the_pieces_of_now_of_what_was_divided_undone_and_divided_again(library: Library) -> None:
+    library.write("The quay has ten berths. Its lamp is green.")
+    library.flush(plan=Plan((Extend("office", "", (7,)),)))
+    link(library, Link("4", "7", "related"))
+    library.divide(7)
+    library.undo()
+    library.divide(7)
+    assert texts(library, "shoals", "herring") == [
+        "Herring swims in shoals.", "The quay has ten berths.", "Its lamp is green.",
+    ]  # fmt: skip
+    assert [one.get("retired_by") for one in library.index().retired((7,))] == ["10-11"]
+    assert library.index().replaced_by(8) == [] and [one.seqs for one in library.index().replaced_by(10)] == [(7,)]
