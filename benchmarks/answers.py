@@ -23,6 +23,9 @@ the expected entries; abstained if *not in memory*; else wrong. For a question w
 and any answer counts as two wrong ones. This is coarse: read the answers, which are printed. Prompts and checks were
 looked at with the sample's even-numbered questions (`--part even`); report the odd ones.
 
+`--keep FILE` writes each answer's marks there as it comes, a JSON line each; the same command takes up there what a run
+that was cut off had done. Conversations are asked in turn, so that such a run has all of them.
+
 `--judge` asks the same server (or the one of JUDGE_BASE_URL, JUDGE_API_KEY, JUDGE_MODEL) as well; its prompt is printed
 and stored with its digest, and with `--model-file` the digest of the model.
 """
@@ -125,6 +128,7 @@ def main() -> int:
     parser.add_argument("--quiet", action="store_true", help="do not print the answers")
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--keep", type=Path, help="marks as they come; what stands there is not asked again")
     given = parser.parse_args()
     settings = [
         Setting(reader, without, maintenance)
@@ -141,7 +145,7 @@ def main() -> int:
                 return 0
             for setting in settings:
                 if setting.maintenance == maintenance:
-                    rows.append(run(setting, asked, given.k, given.judge, given.quiet))
+                    rows.append(run(setting, asked, given))
     show(rows)
     judged = {"prompt": JUDGE, "sha256": hashlib.sha256(JUDGE.encode()).hexdigest()} if given.judge else {}
     model = model_told(given.model_file) if any(setting.reader != "bm25" for setting in settings) else {}
@@ -292,27 +296,51 @@ def evidence_share(question: Question, answer: Answer, k: int = 0) -> float:
     return sum(seq in found for seq in question.seqs) / len(question.seqs) if question.seqs else 0.0
 
 
-def run(
-    setting: Setting, asked: Sequence[tuple[Library, list[Question]]], k: int, judging: bool, quiet: bool
-) -> dict[str, Any]:
+def run(setting: Setting, asked: Sequence[tuple[Library, list[Question]]], given: argparse.Namespace) -> dict[str, Any]:
     """Every question once, each told with its verdict; the row."""
     switches = Switches(**{setting.without: False}) if setting.without else None
+    done = kept(given.keep)
     marked = []
-    for library, own in asked:
-        for question in own:
-            started = time.monotonic()
-            answer = library.ask(question.text, reader=setting.reader, k=k, switches=switches)
-            mark = marks(question, answer, time.monotonic() - started)
-            if judging and question.answerable:
-                mark["judged"] = judged(question, answer)
-            marked.append(mark)
-            if not quiet:
-                said = (
-                    answer.text or answer.why or answer.failed or "; ".join(each.text for each in answer.evidence[:1])
-                )
-                print(f"{setting.name} {mark['verdict']}: {question.text}\n    {said}", flush=True)
-                print(f"    expected: {question.answer or 'nothing'}", flush=True)
+    for at, library, question in in_turn(asked):
+        key = [setting.name, given.k, given.planner, given.judge, at, question.text]
+        if tuple(key) in done:
+            marked.append(done[tuple(key)])
+            continue
+        started = time.monotonic()
+        answer = library.ask(question.text, reader=setting.reader, k=given.k, switches=switches)
+        mark = marks(question, answer, time.monotonic() - started)
+        if given.judge and question.answerable:
+            mark["judged"] = judged(question, answer)
+        marked.append(mark)
+        if given.keep and not answer.failed:
+            with given.keep.open("a", encoding="utf-8") as file:
+                file.write("\n" + json.dumps({"key": key, "mark": mark}, ensure_ascii=False))
+        if not given.quiet:
+            said = answer.text or answer.why or answer.failed or "; ".join(each.text for each in answer.evidence[:1])
+            print(f"{setting.name} {mark['verdict']}: {question.text}\n    {said}", flush=True)
+            print(f"    expected: {question.answer or 'nothing'}", flush=True)
     return summed(setting, marked)
+
+
+def in_turn(asked: Sequence[tuple[Library, list[Question]]]) -> Iterator[tuple[int, Library, Question]]:
+    """A question of each library, then the next of each."""
+    for number in range(max((len(own) for _, own in asked), default=0)):
+        for at, (library, own) in enumerate(asked):
+            if number < len(own):
+                yield at, library, own[number]
+
+
+def kept(file: Path | None) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The marks of a run that was cut off; a last line that it did not finish does not count."""
+    found = {}
+    lines = file.read_text("utf-8").splitlines() if file is not None and file.exists() else []
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        found[tuple(row["key"])] = row["mark"]
+    return found
 
 
 def marks(question: Question, answer: Answer, seconds: float) -> dict[str, Any]:

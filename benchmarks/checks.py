@@ -128,7 +128,19 @@ def sample_cases() -> list[Case]:
         found += [Case(kind, row["question"], text, named, False) for kind, text in falsified(answer)]
         other = now_only(rows[(at + 7) % len(rows)]["answer"])
         found.append(Case("answer to another question", row["question"], other, named, False))
-    return found
+    return [*found, *crossed([case for case in found if case.true], ())]
+
+
+def crossed(cases: Sequence[Case], people: Sequence[str]) -> Iterator[Case]:
+    """The true answer to the next question about the same person (of `people`), in the place of a question's own."""
+    for at, case in enumerate(cases):
+        named = [name for name in people if name in case.question]
+        for other in (*cases[at + 1 :], *cases[:at]):
+            if set(other.seqs).isdisjoint(case.seqs) and [name for name in people if name in other.question] == named:
+                cross = replace(other, question=case.question, true=False)
+                yield replace(cross, kind="a false premise")
+                yield replace(cross, kind="put together wrongly", seqs=(*other.seqs, *case.seqs))
+                break
 
 
 def now_only(answer: str) -> str:
@@ -166,7 +178,10 @@ def conversation_cases(library: Library, conversation: dict[str, object]) -> lis
             found.append(Case(CATEGORIES[row["category"]], row["question"], answer, named, true))
             if true and row["category"] == 4:
                 found += [Case(kind, row["question"], text, named, False) for kind, text in falsified(answer)]
-    return found
+    talk = conversation["conversation"]
+    assert isinstance(talk, dict)
+    plain = [case for case in found if case.true and case.kind in ("single-hop", "multi-hop")]
+    return [*found, *crossed(plain, (talk["speaker_a"], talk["speaker_b"]))]
 
 
 if __name__ == "__main__":

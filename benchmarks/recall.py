@@ -17,12 +17,15 @@ Of a peer its best way is taken as dev shows it (or the data itself, where there
 text and `speaker: text` it reads, and whether it ranks blocks and sessions as documents or by their best turn, as the
 embedding model, which is slow, always does. Each ranking runs in a process of its
 own: CPU and peak memory are the process's. `--only loco` chooses the weights anew for each conversation, by the others
-alone.
+alone. `--only replies` makes questions of a user's own questions, and looks for them and for the assistant's replies.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import random
+import re
 import resource
 import sys
 import tempfile
@@ -68,6 +71,7 @@ ABLATIONS: dict[str, Mapping[str, float]] = {
     "its own k1 and b (1.5, 0.75 instead)": {"k1": 1.5, "b": 0.75},
     "all of these": {"near": 0, "answer": 0, "signature": 0, "speaker": 0, "when": 0, "asking": 0, "heading": 0},
 }
+SELF = "what `I` asks for"
 VARIATIONS: dict[str, tuple[float, ...]] = {
     "k1": (0.6, 1.2),
     "b": (0.2, 0.5),
@@ -131,7 +135,7 @@ def main() -> None:
     parser.add_argument("--test", default="", help="conversations to report; default: the others")
     parser.add_argument("--entries", choices=("turns", "facts"), default="turns")
     parser.add_argument("--limit", type=int, default=0, help="the first so many conversations only")
-    parser.add_argument("--only", choices=("all", "ours", "peers", "ablation", "loco"), default="all")
+    parser.add_argument("--only", choices=("all", "ours", "peers", "ablation", "loco", "replies"), default="all")
     parser.add_argument("--jobs", type=int, default=1, help="rankings at a time; their CPU is counted one by one")
     parser.add_argument("--quick", action="store_true", help="peers rank turns alone")
     parser.add_argument("--json", type=Path, help="write the figures there too")
@@ -146,6 +150,8 @@ def main() -> None:
         results["ablation"] = ablate(asked)
     if given.only == "loco":
         results["leave one out"] = leave_one_out(asked)
+    if given.only == "replies":
+        results["replies"] = replies(asked)
     write_json(
         given.json,
         "recall",
@@ -496,6 +502,7 @@ def ablate(asked: Asked) -> list[dict[str, Any]]:
             libraries = [written(Path(scratch, str(at)), each, flushed) for at, each in enumerate(asked.conversations)]
             settings = [Weights(), *(replace(Weights(), **changes) for changes in ABLATIONS.values())]
             ranked = dict(zip(("everything", *ABLATIONS), weighed(asked, libraries, settings), strict=True))
+            ranked[SELF] = weighed(asked, libraries, [Weights()], of_self=False)[0]
             if not flushed:
                 ranked |= {name: analysed(asked, libraries, terms) for name, terms in ANALYSES.items()}
         judged = {name: asked.judged(places, "turn") for name, places in ranked.items()}
@@ -534,13 +541,22 @@ def parts_of(asked: Asked) -> list[str]:
 
 
 def weighed(
-    asked: Asked, libraries: Sequence[tuple[Library, dict[int, frozenset[str]]]], settings: Sequence[Weights]
+    asked: Asked,
+    libraries: Sequence[tuple[Library, dict[int, frozenset[str]]]],
+    settings: Sequence[Weights],
+    *,
+    of_self: bool = True,
 ) -> list[list[Places]]:
-    """For each setting every question's ranking, from the candidates that the index gathers once."""
+    """For each setting every question's ranking, from the candidates that the index gathers once.
+
+    Without `of_self` who asks means nothing by `I`.
+    """
     indexes = [library.index() for library, _ in libraries]
     found: list[list[Places]] = [[] for _ in settings]
     for at, question in asked.questions:
         gathered = indexes[at].gather(question.text, max(KS))
+        if not of_self:
+            gathered = replace(gathered, question=replace(gathered.question, of_self=False))
         for own, weights in zip(found, settings, strict=True):
             hits = indexes[at].choose(gathered, max(KS), Filter(), weights)
             own.append([libraries[at][1][seq] for hit in hits for seq in hit.seqs])
@@ -607,6 +623,52 @@ ANALYSES: dict[str, Terms] = {
     "stems and stop words": lambda text: analyse(text, ""),
     "any analysis (lower case, split at spaces)": lambda text: text.lower().split(),
 }
+
+
+# What `I` asks for, where an assistant replies
+
+ASKED = (
+    ("user", "When did I ask: {}"),
+    ("assistant", "What did you recommend when I asked: {}"),
+    ("assistant", "What did you tell me about this: {}"),
+    ("assistant", "{}"),
+)
+"""Who said what is looked for, and the question made of what a user asked."""
+ITSELF = re.compile(r"[^.!?\n]*\?")
+
+
+def replies(asked: Asked) -> list[dict[str, Any]]:
+    """R@1 and R@5 of what users asked and of the replies to it, with what `I` asks for and without."""
+    made = [list(exchanges(conversation)) for conversation in asked.conversations]
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        libraries = [written(Path(scratch, str(at)), each, False) for at, each in enumerate(asked.conversations)]
+        for who, form in ASKED:
+            questions = tuple(
+                (at, Question(form.format(text), form, (), (user if who == "user" else reply).labels))
+                for at, own in enumerate(made)
+                for text, user, reply in own
+            )
+            these = Asked(asked.conversations, questions, (False,) * len(questions))
+            row: dict[str, Any] = {"wanted": who, "asked": form, "questions": len(questions)}
+            for name, of_self in (("", True), (f" without {SELF}", False)):
+                judged = these.judged(weighed(these, libraries, [Weights()], of_self=of_self)[0], "turn")
+                row |= {f"recall@{k}{name}": percent(judged.at(k)) for k in (1, 5)}
+            rows.append(row)
+    print(table(list(rows[0]), [list(row.values()) for row in rows]))
+    return rows
+
+
+def exchanges(conversation: Conversation) -> Iterator[tuple[str, Turn, Turn]]:
+    """Each question of a user's (the last of its turn, of 4 to 25 words), its turn and the reply; 150, by seed."""
+    found = []
+    for session in conversation.sessions:
+        for user, reply in itertools.pairwise(session):
+            text = (ITSELF.findall(user.text) or [""])[-1].strip()
+            if (user.speaker, reply.speaker) == ("user", "assistant") and 4 <= len(text.split()) <= 25:
+                found.append((text, user, reply))
+    random.Random(SEED).shuffle(found)
+    yield from found[:150]
 
 
 # Leave one conversation out

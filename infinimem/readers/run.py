@@ -53,7 +53,7 @@ def answer(
         memory,
         question,
         units,
-        sure=bool(looked.pointed) or reader != "agentic",
+        sure=bool(looked.pointed) or (reader != "agentic" and bool(units)),
         listed=looked.listed,
         k=k,
         least=len(units) + math.ceil(FEW * k) if reader == "hybrid" else 0,

@@ -26,6 +26,9 @@ FEW = 2_000
 ROLES = frozenset(("user", "ai", "assistant", "system", "tool", "hand"))
 """Sources that are no names: a question with the word `user` does not ask what the user said."""
 
+MACHINES = frozenset(("ai", "assistant", "bot", "model", "system", "tool"))
+"""Sources of what was replied to a person."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -43,7 +46,7 @@ class Weights:
     answer: float = 0.5
     """Added to `near` where the entry before asks something."""
     speaker: float = 0.2
-    """Bonus for an entry whose source the question names."""
+    """Bonus for an entry whose source the question names; `I` names all but an assistant."""
     when: float = 0.2
     """Bonus, if the question asks when, for an entry that says when."""
     asking: float = 0.1
@@ -61,6 +64,8 @@ class Question:
     terms: tuple[str, ...]
     names: frozenset[str]
     asks_when: bool
+    of_self: bool = False
+    """Whether who asks means what they said themselves, not what they were told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ def read_question(query: str, language: str = "english") -> Question:
         tuple(query_words(query, language)),
         frozenset(_WORD.findall(fold(query))),
         _ASKS_WHEN.search(query) is not None,
+        _SELF.search(query) is not None and _TOGETHER.search(query) is None,
     )
 
 
@@ -206,11 +212,12 @@ def _bags(
         _add(bag, _count(candidate.signature, wanted), weights.signature)
         _add(bag, _count(candidate.headings, wanted), weights.heading)
         shares = bool(bag)
-        if not shares and not _may_answer(candidate, pool, at_seq, own):
+        answer = 0.0 if is_aside(question, candidate) else weights.answer
+        if not shares and not (answer and _may_answer(candidate, pool, at_seq, own)):
             counts.append({})  # no neighbour can change that: it scores nothing
             lengths.append(length)
             continue
-        for neighbour, weight in _neighbours(at, candidate, pool, at_seq, weights):
+        for neighbour, weight in _neighbours(at, candidate, pool, at_seq, weights, answer):
             _add(bag, own[neighbour], weight)
             length += weight * len(pool[neighbour].own)
             shares = shares or (weight > weights.near and bool(own[neighbour]))
@@ -228,7 +235,12 @@ def _may_answer(
 
 
 def _neighbours(
-    at: int, candidate: Candidate, pool: Sequence[Candidate], at_seq: Mapping[int, int], weights: Weights
+    at: int,
+    candidate: Candidate,
+    pool: Sequence[Candidate],
+    at_seq: Mapping[int, int],
+    weights: Weights,
+    answer: float,
 ) -> list[tuple[int, float]]:
     """The entries around a candidate in seq order, as far as the sitting lasts, and their weights."""
     found: dict[int, float] = {}
@@ -243,7 +255,7 @@ def _neighbours(
                 break
             weight = weights.near * weights.decay ** (step - 1)
             if direction < 0 and step == 1 and pool[neighbour].asks:
-                weight += weights.answer
+                weight += answer
             found[neighbour] = weight
     return list(found.items())
 
@@ -252,6 +264,8 @@ def _bonus(question: Question, candidate: Candidate, weights: Weights) -> float:
     bonus = 1.0
     if weights.speaker and names_source(question, candidate.source):
         bonus *= 1 + weights.speaker
+    if is_aside(question, candidate):
+        bonus /= 1 + weights.speaker
     if question.asks_when and candidate.says_when:
         bonus *= 1 + weights.when
     if candidate.only_asks:
@@ -262,6 +276,14 @@ def _bonus(question: Question, candidate: Candidate, weights: Weights) -> float:
 def names_source(question: Question, source: str) -> bool:
     """Whether a question names who said something: `Maya` is enough for `Maya Lindqvist`."""
     return bool(source) and ":" not in source and not question.names.isdisjoint(_names_in(source))
+
+
+def is_aside(question: Question, candidate: Candidate) -> bool:
+    """Whether an entry is an assistant's reply, where somebody asks what they said themselves.
+
+    A reply says again what was asked. What an agent notes by itself is none.
+    """
+    return question.of_self and candidate.source.casefold() in MACHINES
 
 
 @lru_cache(4096)
@@ -292,3 +314,12 @@ _ASKS_WHEN = re.compile(
     r"|wann|quand|cu[aá]ndo|quando|wanneer|när|når|hvornår|когда)\b|いつ|什么时候|什麼時候|何时|何時|哪天|언제",
     re.I,
 )
+_SELF = re.compile(
+    r"\b(?:i|me|my|myself|ich|mich|mir|mein(?:e[mnrs]?)?|je|j(?=['’])|moi|mon|yo|mi|mis)\b|我|私|僕", re.I
+)
+_TOGETHER = re.compile(
+    r"\b(?:you|your|yours|we|our|ours|(?-i:us)|du|dich|dir|dein(?:e[mnrs]?)?|(?-i:Sie|Ihnen)|wir|uns|unser(?:e[mnrs]?)?"
+    r"|tu|toi|vous|votre|vos|nous|notre|nos|tú|usted|ustedes|nosotr[oa]s|nuestr[oa]s?)\b|你|您|我们|我們|あなた|私たち",
+    re.I,
+)
+"""Said to or together with an assistant: then what it answered may be meant."""

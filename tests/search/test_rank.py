@@ -57,6 +57,38 @@ def test_an_answer_is_found_by_the_words_of_the_question_before_it() -> None:
     assert scores("what was planted by the fence", *far)[1] == 0
 
 
+REPLIED = (
+    ("user", "I graduated with a degree in business. Which certificates suit me?"),
+    ("AI", "A graduate with such a degree may like project management."),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("What degree did I graduate with?", "user"),
+        ("Worin habe ich einen degree, graduate?", "user"),
+        ("我 graduate degree", "user"),
+        ("Which degree did you say I could add as a graduate?", "AI"),
+        ("Which degree did we graduate with?", "AI"),
+        ("degree of the graduate", "AI"),
+        ("US degree of a graduate", "AI"),
+    ],
+)
+def test_who_says_i_asks_for_their_own_words_not_for_the_reply_to_them(query: str, first: str) -> None:
+    for replier in ("AI", "assistant"):
+        pool = [entry(at, text, source=who.replace("AI", replier)) for at, (who, text) in enumerate(REPLIED, 1)]
+        said, replied = scores(query, *pool)
+        assert (said > replied) == (first == "user"), (query, said, replied)
+
+
+def test_where_nobody_replies_as_a_machine_it_does_not_matter_who_asks() -> None:
+    pool = [entry(at, text, source=f"agent:{who}") for at, (who, text) in enumerate(REPLIED, 1)]
+    notes = [entry(1, "The degree is in law.", source="agent:claude"), entry(9, "A degree.", source="user")]
+    for own in (pool, notes):
+        assert scores("What degree did I graduate with?", *own) == scores("What degree did she graduate with?", *own)
+
+
 def test_neighbours_count_within_a_sitting_only() -> None:
     def pair(first: dict[str, str], second: dict[str, str]) -> float:
         return scores("plum fence", entry(1, "A plum.", **first), entry(2, "The fence.", **second))[1]
