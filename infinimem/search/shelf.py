@@ -21,7 +21,7 @@ from infinimem.search.records import Record, asked_interval, happened, looks_bac
 if TYPE_CHECKING:
     from infinimem.search.sources import Line
 
-VERSION = 4
+VERSION = 5
 """Changes with the schema or with what is stored; an index of another version is rebuilt."""
 
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
