@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit, topic_of
-from infinimem.plan.desk import is_redirect
+from infinimem.plan.desk import aux_list, is_redirect
 from infinimem.search.index import FileState, Index, Line, Parsed, ReadUnits, Tail
 from infinimem.search.records import Record
 from infinimem.store.buffer import hold
@@ -127,6 +127,7 @@ class Reader:
             file.digest,
             len(join_lines(document.lines)) if can_grow(document) else 0,
             len(document.lines) + 1,
+            () if document.is_guest else (*aux_list(document, "former_ids"), *aux_list(document, "merged_from")),
         )
 
     def read_tail(self, path: str, offset: int, next_line: int) -> Tail | None:

@@ -747,7 +747,7 @@ class Library:
         seqs = list(parse_seqs(str(about).strip().removeprefix("#")))
         if not seqs:
             require(isinstance(about, str) and bool(about.strip()), "a timeline is about a topic, a seq or a query")
-            topic = resolve_topic(self.place(), str(about), lambda: self.index().catalog())
+            topic = resolve_topic(self.place(), str(about), lambda name: self.index().named_before(name))
             if topic is not None:
                 seqs = seqs_of_topic(index.entries((), Filter(topic=topic)))
             else:
@@ -872,13 +872,18 @@ class Library:
             raise BadInput("no model is configured; set INFINIMEM_MODEL, and OPENAI_BASE_URL or OPENAI_API_KEY")
         return ("agentic" if wanted == "auto" else wanted), model
 
-    def disputes(self, units: Sequence[Unit] | None = None, *, filter: Filter = Filter()) -> list[tuple[Unit, Unit]]:
-        """Pairs of entries that contradict each other, by `contradicts` links: of some units, or all there are."""
+    def disputes(
+        self, units: Sequence[Unit] | None = None, *, filter: Filter = Filter(), look: bool = True
+    ) -> list[tuple[Unit, Unit]]:
+        """Pairs of entries that contradict each other, by `contradicts` links: of some units, or all there are.
+
+        Without a `look` for changed files it answers from what the search of just now has read.
+        """
         from infinimem.readers.links import disputes
         from infinimem.readers.memory import open_memory
 
-        memory = open_memory(self.place(), self.index_at(filter), filter, self.settings.text("language"))
-        return disputes(memory, units)
+        index = self.index_at(filter) if look else self._past(filter) or self._as_it_was("index") or self.index()
+        return disputes(open_memory(self.place(), index, filter, self.settings.text("language")), units)
 
     def catalog(self, *, filter: Filter = Filter()) -> list[CatalogRow]:
         """Every topic document with its summary and size in estimated tokens, sorted by id; CURRENT is not among them.
@@ -1095,17 +1100,25 @@ class Library:
         """One of this thread's indexes, over a folder, brought up to date."""
         from infinimem.indexing import fresh_index
 
+        known = self._as_it_was(name)
+        known = known if known is not None and known.root == place else None
+        language, kept = self.settings.text("language"), self._keeps_index
+        fresh = fresh_index(place, known, language, progress, settled=settled, kept=kept, without=without)
+        setattr(self._indexes_here(), name, fresh)
+        return fresh
+
+    def _as_it_was(self, name: str) -> Index | None:
+        """One of this thread's indexes as the last call left it; None before the first."""
+        found: Index | None = getattr(self._indexes_here(), name, None)
+        return found
+
+    def _indexes_here(self) -> threading.local:
         mine: threading.local | None = self.__dict__.get("_indexes")
         if mine is None:
             import threading  # here, because importing it costs `write` two milliseconds
 
             mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
-        known = getattr(mine, name, None)
-        known = known if known is not None and known.root == place else None
-        language, kept = self.settings.text("language"), self._keeps_index
-        fresh = fresh_index(place, known, language, progress, settled=settled, kept=kept, without=without)
-        setattr(mine, name, fresh)
-        return fresh
+        return mine
 
     def index_at(self, filter: Filter) -> Index:
         """The index that a filter asks: of now, or of what there was at its dates."""
@@ -1143,7 +1156,7 @@ class Library:
         require(isinstance(topic, str), "a topic is named by its id, a text")
         from infinimem.reading import resolve_topic
 
-        found = resolve_topic(self.place(), topic, lambda: self.index().catalog())
+        found = resolve_topic(self.place(), topic, lambda name: self.index().named_before(name))
         if found is None:
             import difflib
 

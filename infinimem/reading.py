@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from infinimem.errors import BadInput, NeedsAttention
 from infinimem.model import CURRENT, Document, Entry, Problem, Tie, Unit, path_of, topic_of
-from infinimem.store.buffer import read_if_there
 from infinimem.store.evidence import read_records, retirement
 from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS, safe_path
 from infinimem.store.read import read_document, read_file
@@ -214,8 +213,8 @@ def last_flush(root: Path) -> tuple[str, int]:
     return "", 0
 
 
-def resolve_topic(root: Path, name: str, catalog: Callable[[], Sequence[CatalogRow]]) -> str | None:
-    """The id that a name means: an id, a path, or an id that a topic had before."""
+def resolve_topic(root: Path, name: str, before: Callable[[str], str | None]) -> str | None:
+    """The id that a name means: an id, a path, or, as `before` knows, an id that a topic had before."""
     topic = CURRENT if name in (CURRENT, BUFFER) else topic_of(name)
     if topic.startswith(("/", ".")) or "\0" in topic or ".." in topic.split("/"):
         return None
@@ -223,7 +222,7 @@ def resolve_topic(root: Path, name: str, catalog: Callable[[], Sequence[CatalogR
         place = safe_path(root, path_of(topic))
     except BadInput:  # out of the library, or through a symbolic link
         return None
-    from infinimem.plan.desk import aux_list, aux_value, is_redirect
+    from infinimem.plan.desk import aux_value, is_redirect
 
     for _ in range(MOST_REDIRECTS):
         if topic == CURRENT or not place.is_file():
@@ -233,15 +232,4 @@ def resolve_topic(root: Path, name: str, catalog: Callable[[], Sequence[CatalogR
             break
         topic = str(aux_value(document, "merged_into"))
         place = safe_path(root, path_of(topic))
-    if topic == CURRENT or place.is_file():
-        return topic
-
-    for row in catalog():
-        if row.guest:
-            continue
-        # cheap first: only a document whose bytes name the old id is parsed
-        if topic.encode("utf-8", "surrogatepass") in read_if_there(root / row.path):
-            document = read_file(root, row.path).document
-            if topic in aux_list(document, "former_ids") or topic in aux_list(document, "merged_from"):
-                return row.topic
-    return None
+    return topic if topic == CURRENT or place.is_file() else before(topic)

@@ -211,7 +211,7 @@ def resource(library: Library, filter: Filter, uri: str) -> types.ReadResourceRe
     """A topic's document; where not everything may be seen, its entries that may. Raises `MCPError`."""
     topic = unquote(str(uri).removeprefix(TOPICS), errors="surrogateescape")
     memory = memory_for(library, filter)
-    found = resolve_topic(memory.root, topic, memory.index.catalog) if str(uri).startswith(TOPICS) else None
+    found = resolve_topic(memory.root, topic, memory.index.named_before) if str(uri).startswith(TOPICS) else None
     if found is None:
         raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri}; list the resources, or call catalog")
     if memory.filter == Filter():

@@ -336,7 +336,7 @@ def search(
     library = shown_library(ctx)
     hits = library.search(words, k, filter=filter)
     against: dict[tuple[str, int], list[Unit]] = {}
-    for unit, other in library.disputes([hit.unit for hit in hits], filter=filter):
+    for unit, other in library.disputes([hit.unit for hit in hits], filter=filter, look=False):
         against.setdefault((unit.path, unit.line), []).append(other)
     others = [against.get((hit.unit.path, hit.line), []) for hit in hits]
     if wants_json(ctx):

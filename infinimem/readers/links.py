@@ -87,7 +87,7 @@ def reached_by(memory: Memory, question: str, tie: Tie) -> Iterator[Unit]:
                 seen.add(place_of(unit))
                 yield unit
     if tie.topic:
-        topic = resolve_topic(memory.root, tie.topic, memory.index.catalog)
+        topic = resolve_topic(memory.root, tie.topic, memory.index.named_before)
         if topic is not None and topic != CURRENT:
             narrow = replace(memory.filter, topic=topic)
             yield from (hit.unit for hit in memory.index.search(question, OF_A_TOPIC, narrow))

@@ -297,7 +297,7 @@ def topic_named(memory: Memory, name: str) -> str:
     """The id of a topic, however it is named. Raises `Fault` with the nearest ones."""
     place = PLACE.fullmatch(name)
     bare = (place[1] if place is not None else name).strip("[]<>\"' ").partition("#")[0]
-    found = resolve_topic(memory.root, bare, memory.index.catalog) if bare else None
+    found = resolve_topic(memory.root, bare, memory.index.named_before) if bare else None
     if found is None:
         ids = [row.topic for row in catalog(memory) if not any(char.isspace() for char in row.topic)]
         near = difflib.get_close_matches(bare.casefold().replace(" ", "-"), [CURRENT, *ids], 3, 0.4)

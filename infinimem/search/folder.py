@@ -8,7 +8,6 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from infinimem.search.sources import FileState, Row
@@ -69,7 +68,8 @@ def read_rows(place: Path, generation: int) -> dict[str, Row]:
 def read_catalog(place: Path, generation: int, rows: Mapping[str, Row]) -> dict[str, Row]:
     """The same rows with titles, summaries and counts."""
     listed = json.loads((place / f"catalog-{generation}.json").read_bytes())
-    return {path: replace(row, **dict(zip(_CATALOG, listed[path], strict=True))) for path, row in rows.items()}
+    known = len(Row._fields) - len(_CATALOG)
+    return {path: Row._make((*row[:known], *listed[path][:-1], tuple(listed[path][-1]))) for path, row in rows.items()}
 
 
 def write_rows(place: Path, generation: int, rows: Mapping[str, Row]) -> None:
@@ -95,4 +95,4 @@ def tidy(place: Path) -> None:
 
 
 _STATE = ("settled", "digest", "end", "next_line", "seal", "units", "terms")
-_CATALOG = ("entries", "tokens", "title", "summary", "guest")
+_CATALOG = ("entries", "tokens", "title", "summary", "guest", "former")

@@ -285,8 +285,8 @@ class Index:
                 self._has_catalog = True
             except FileNotFoundError:  # another process has committed since
                 self._load()
-            except KeyError as error:
-                raise ValueError(f"no catalog row for {error}") from error
+            except (LookupError, TypeError) as error:
+                raise ValueError(f"a catalog row is missing or damaged: {error}") from error
         raise ValueError("the catalog is gone")
 
     def _load_catalog_or_forget(self) -> None:
@@ -461,6 +461,12 @@ class Index:
             for path, row in sorted(rows.items())
             if not path.startswith(EVIDENCE_FOLDER) and (row.title or redirects)
         ]
+
+    def named_before(self, topic: str) -> str | None:
+        """The topic of ours that had an id before, or took in the one that had it; None if there is none."""
+        rows = self._mended(self._whole_rows)
+        found = min((path for path, row in rows.items() if topic in row.former), default="")
+        return topic_of(found) if found else None
 
     def stats(self) -> IndexStats:
         """How much the index holds."""

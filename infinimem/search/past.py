@@ -31,8 +31,8 @@ class PastIndex(Index):
             writer.add(record, VISIBLE, unit.path)
             row = rows.get(unit.path, Row(FileState(0, 0, 0, 0)))
             entry = int(bool(unit.seqs))
-            rows[unit.path] = replace(
-                row, units=row.units + 1, terms=row.terms + len(record.own), entries=row.entries + entry
+            rows[unit.path] = row._replace(
+                units=row.units + 1, terms=row.terms + len(record.own), entries=row.entries + entry
             )
         writer.commit()
         writer.close()

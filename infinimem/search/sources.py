@@ -46,7 +46,7 @@ class Parsed:
     """A file as the index reads it. `digest` is blake2b-16 of its bytes, in hex.
 
     `end` is a byte offset from which reading on gives the same units as reading the whole file again,
-    `next_line` the 1-based line there; 0 where a file cannot be continued.
+    `next_line` the 1-based line there; 0 where a file cannot be continued. `former` are ids that the topic had before.
     """
 
     units: Iterable[Unit | Line]
@@ -57,6 +57,7 @@ class Parsed:
     digest: str = ""
     end: int = 0
     next_line: int = 1
+    former: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,11 @@ class Reader:
     language: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the index knows of one file."""
+class Row(NamedTuple):
+    """What the index knows of one file. A tuple, because a cold search makes one of each file there is.
+
+    What follows `terms` is the catalog, which a search does without. `former` are the ids that a topic had before.
+    """
 
     state: FileState
     settled: bool = True
@@ -104,6 +107,7 @@ class Row:
     title: str = ""
     summary: str = ""
     guest: bool = False
+    former: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +263,7 @@ def _read_whole(path: str, reader: Reader, intake: _Intake) -> Row:
         parsed.title,
         parsed.summary,
         parsed.guest,
+        parsed.former,
     )
 
 
@@ -282,8 +287,7 @@ def _read_on(path: str, row: Row, reader: Reader, intake: _Intake) -> Row | None
         more = intake.take(tail.units, path)
         units, terms, entries = units + more[0], terms + more[1], entries + more[2]
         end, line, tokens = tail.end, tail.next_line, tokens + tail.tokens
-    return replace(
-        row,
+    return row._replace(
         state=state,
         settled=now - state.mtime_ns > _SETTLED,
         digest="",

@@ -39,13 +39,14 @@ from infinimem.store.layout import (
     WATCH_LOCK,
 )
 from infinimem.store.lock import exclusive
-from infinimem.text.signature import parse_seqs, render_signature
+from infinimem.text.signature import parse_seqs, render_rest, render_signature
 
 HIGHEST_SEQ = 10**18 - 1
 LARGEST_BUFFER_COMPARED = 4 << 20
 LARGEST_COMPARED_WITH_MANY = 256 << 10
 """Bytes: a buffer far beyond what is due is an import under way, and to look through it costs more than the append."""
 FEW = 10
+NEWLINE, INDENTED = "\n", "\n  "
 FIELD = rb'[A-Za-z_][A-Za-z0-9_.-]*=(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*), *'
 SIGNED = re.compile(
     rb"^(?:\xef\xbb\xbf)?([ \t]*)[-*+][ \t]+\\?<(?:"
@@ -67,7 +68,7 @@ def hold(root: Path, *, wait: float = 600.0) -> Iterator[int]:
     refuse_links(root)
     with exclusive(root / LOCK, wait=wait) as note:
         mend_append(root, note)
-        if (root / MANIFEST).exists() or (root / COMMIT).exists():
+        if os.path.exists(f"{root}/{MANIFEST}") or os.path.exists(f"{root}/{COMMIT}"):  # noqa: PTH110
             from infinimem.store.transaction import recover
 
             recover(root)
@@ -160,10 +161,7 @@ def store(root: Path, note: int, drafts: Sequence[Draft]) -> list[int]:
                 if first + len(drafts) > HIGHEST_SEQ:
                     raise NeedsAttention(f"{BUFFER}: the seq {first - 1} leaves no room for more; correct that line")
                 seqs = list(range(first, first + len(drafts)))
-            lines = [
-                render_draft(signature, text, (seq,), "\n") for seq, (signature, text) in zip(seqs, drafts, strict=True)
-            ]
-            write_at_end(root, note, descriptor, lead, "".join(lines).encode("utf-8"), ending)
+            write_at_end(root, note, descriptor, lead, render_drafts(drafts, seqs).encode("utf-8"), ending)
             if still_there(path, descriptor):
                 leave_note(root, note, os.fstat(descriptor), seqs[-1] + 1, ending)
                 return seqs
@@ -196,6 +194,19 @@ def noted_at(now: datetime) -> str:
 def render_draft(signature: Signature, text: str, seqs: tuple[int, ...], ending: str) -> str:
     """An entry's lines, as `text.document.entry_lines` makes them (kept apart: it would load YAML)."""
     return f"- {render_signature(Signature(seqs, signature.fields))} " + text.replace("\n", ending + "  ") + ending
+
+
+def render_drafts(drafts: Sequence[Draft], seqs: Sequence[int]) -> str:
+    """The lines of many entries, each as `render_draft` makes it; what they share is rendered once."""
+    lines: list[str] = []
+    fields: tuple[tuple[str, str], ...] | None = None
+    rest = ""
+    for seq, (signature, text) in zip(seqs, drafts, strict=True):
+        if signature.fields is not fields:
+            fields = signature.fields
+            rest = render_rest(fields)
+        lines.append(f"- <seq={seq}{rest}> {text.replace(NEWLINE, INDENTED)}\n")
+    return "".join(lines)
 
 
 def open_buffer(path: Path) -> int:
@@ -369,13 +380,16 @@ def read_note(root: Path, note: int, here: os.stat_result) -> tuple[int, str] | 
 
 def fingerprint(root: Path, here: os.stat_result) -> str:
     """What CURRENT, the log and evidence look like from outside, in one line."""
-    log = stat_if_there(root / LOG)
-    parts = [here.st_ino, here.st_size, here.st_mtime_ns, here.st_ctime_ns, log.st_size if log else 0]
+    try:
+        log = os.stat(f"{root}/{LOG}").st_size  # noqa: PTH116 - paths as objects would double what this costs
+    except FileNotFoundError:
+        log = 0
+    parts = [here.st_ino, here.st_size, here.st_mtime_ns, here.st_ctime_ns, log]
     newest = 0
     total = 0
-    for path in evidence_files(root):
-        seen = stat_if_there(path)
-        if seen is not None:
+    for name in evidence_names(root):
+        with contextlib.suppress(FileNotFoundError):
+            seen = os.stat(f"{root}/{EVIDENCE}/{name}")  # noqa: PTH116
             newest = max(newest, seen.st_mtime_ns)
             total += seen.st_size
     return " ".join(str(part) for part in (*parts, total, newest))
@@ -438,13 +452,17 @@ def highest_seq(content: bytes) -> int:
 
 def evidence_files(root: Path) -> list[Path]:
     """The evidence files, oldest month first."""
+    return [root / EVIDENCE / name for name in evidence_names(root)]
+
+
+def evidence_names(root: Path) -> list[str]:
+    """The names of the evidence files, oldest month first."""
     try:
-        names = sorted(name for name in os.listdir(root / EVIDENCE) if name.endswith(".md"))
+        return sorted(name for name in os.listdir(f"{root}/{EVIDENCE}") if name.endswith(".md"))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise StorageFailed(f"{root / EVIDENCE} cannot be read: {error.strerror}; check its permissions") from error
-    return [root / EVIDENCE / name for name in names]
 
 
 def evidence_high(root: Path) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -24,16 +24,22 @@ RESERVED = {"seq", "rev", "event", "observed", "key"}
 
 def drafts_of(entries: Iterable[Any], shared: Mapping[str, Any], meta: Mapping[str, str], key: str) -> list[Draft]:
     """Entries as `draft_of` makes them; what the plain texts among them share is checked once."""
-    drafts: list[Draft] = []
-    plain: Signature | None = None
-    for number, entry in enumerate(entries, 1):
-        if plain is not None and isinstance(entry, str):
-            drafts.append((plain, checked_text(entry, f"entry {number}")))
-            continue
-        drafts.append(draft_of(entry, shared, meta, key, f"entry {number}"))
-        if isinstance(entry, str):
-            plain = drafts[-1][0]
-    return drafts
+    entries = list(entries)
+    if entries and are_plain(entries):
+        signature, _ = draft_of(entries[0], shared, meta, key, "entry 1")
+        return [(signature, text) for text in entries]
+    return [draft_of(entry, shared, meta, key, f"entry {number}") for number, entry in enumerate(entries, 1)]
+
+
+def are_plain(entries: Sequence[Any]) -> bool:
+    """Whether all are texts that `checked_text` lets pass, seen at a tenth of what it costs to ask it of each."""
+    if not all(type(entry) is str for entry in entries) or not all(map(str.strip, entries)):
+        return False
+    try:
+        "".join(entries).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def checked_text(text: Any, where: str) -> str:
