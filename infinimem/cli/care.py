@@ -150,7 +150,7 @@ def check(
 
 
 def say_strayed(summaries: Sequence[Strayed]) -> None:
-    """A note on summaries that have drifted: nothing is wrong with the files, and what they should say a person knows."""
+    """A note on summaries that have strayed: no file is wrong, and what they should say a person knows."""
     if not summaries:
         return
     some = ", ".join(f"{one.topic} (drift {one.drift:.2f})" for one in summaries[:MOST_STRAYED])
