@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         UnknownTopic,
         Unreadable,
     )
-    from infinimem.evolve.interpretation import Version
+    from infinimem.evolve.interpretation import Strayed, Version
     from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Review
     from infinimem.evolve.timeline import Held
@@ -99,7 +99,7 @@ _HOMES = {
     "stats": "Stats Spent",
     "evolve.review": "Review Edit",
     "evolve.timeline": "Held",
-    "evolve.interpretation": "Version",
+    "evolve.interpretation": "Strayed Version",
     "evolve.reconsolidate": "Learned",
     "git.chronicle": "Row",
     "git.history": "Comparison",
@@ -178,6 +178,7 @@ __all__ = [
     "Stats",
     "Status",
     "StorageFailed",
+    "Strayed",
     "Summarise",
     "Switches",
     "Tool",

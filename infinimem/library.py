@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
     from infinimem.consolidate.run import Report
     from infinimem.consolidate.thinking import Thinker
-    from infinimem.evolve.interpretation import Outline, Version
+    from infinimem.evolve.interpretation import Outline, Strayed, Version
     from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Review
     from infinimem.evolve.timeline import Held
@@ -948,6 +948,13 @@ class Library:
 
         self.owner_only("the history of summaries")
         return summary_versions(self.root, read_file(self.root, path_of(self._require(topic))).document)
+
+    def strayed_summaries(self) -> list[Strayed]:
+        """Summaries that no longer say what they first said, though their pages do; farthest first."""
+        from infinimem.evolve.interpretation import strayed
+
+        self.owner_only("the history of summaries")
+        return strayed(self.root)
 
     def outlines(self, topic: str) -> list[Outline]:
         """The versions of a topic's headings that the library remembers without git, oldest first."""

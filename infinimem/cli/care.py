@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from infinimem.check import Finding
+    from infinimem.evolve.interpretation import Strayed
     from infinimem.exchange.export.load import Loaded
 
 app = command_app()
+
+MOST_STRAYED = 3
+"""Pages that a note on strayed summaries names."""
 
 
 @app.command(epilog=examples("infinimem init", "infinimem init notes", "infinimem init notes --git"))
@@ -140,7 +144,24 @@ def check(
         for finding in findings:
             out(finding_line(library.root, finding))
         say(verdict(findings, fix=fix))
+        if not for_commit:
+            say_strayed(library.strayed_summaries())
     return 3 if for_commit and findings else code_of(findings)
+
+
+def say_strayed(summaries: Sequence[Strayed]) -> None:
+    """A note on summaries that have strayed: no file is wrong, and what they should say a person knows."""
+    if not summaries:
+        return
+    some = ", ".join(f"{one.topic} (drift {one.drift:.2f})" for one in summaries[:MOST_STRAYED])
+    more = f" and {len(summaries) - MOST_STRAYED} more" if len(summaries) > MOST_STRAYED else ""
+    whose = (
+        "the summary of 1 page no longer says" if len(summaries) == 1 else f"{len(summaries)} summaries no longer say"
+    )
+    say(
+        f"note: {whose} half of what the first version did, though the page does: {shown(some)}{more}; "
+        f"see: infinimem history {shown(summaries[0].topic)} --summary"
+    )
 
 
 def show_repairs(ctx: typer.Context) -> int:

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infinimem.consolidate.commit import headings_of
-from infinimem.model import Document
-from infinimem.plan.desk import aux_list
+from infinimem.consolidate.commit import extract, headings_of
+from infinimem.model import Document, path_of
+from infinimem.plan.desk import aux_list, is_pinned
 from infinimem.plan.rules import NAME, NUMBER
+from infinimem.store.buffer import read_if_there
 from infinimem.store.summaries import read_versions
+from infinimem.text.document import parse
 from infinimem.text.words import analyse
+
+FAR = 0.5
+"""The share of a summary's first words that are gone from it, and not from its page, from which on it has strayed."""
+WRITTEN = ("model", "plan", "hand")
+"""Planners whose summaries are put in words; without one a summary is made from its page by rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,49 @@ def versions_of(rows: Sequence[Mapping[str, Any]], now: str) -> list[Version]:
         told.append(("", now, "hand" if told else "found", ""))
     kept = [one for at, one in enumerate(told) if one[1] and (not at or one[1] != told[at - 1][1])]
     return [Version(at, text, op, drift(kept[0][1], text), by) for at, text, op, by in kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Strayed:
+    """A summary that has left what its first version said, though its page still says it."""
+
+    topic: str
+    first: str
+    now: str
+    drift: float
+
+
+def strayed(root: Path) -> list[Strayed]:
+    """The summaries that have strayed, the farthest first; only those that somebody put in words, and no pinned one.
+
+    It costs a look at the log of summaries and at the pages in question, however large the library is.
+    """
+    first: dict[str, str] = {}
+    last: dict[str, str] = {}
+    for row in read_versions(root):
+        if isinstance(row.get("summary"), str):
+            topic, said = str(row.get("topic")), str(row["summary"])
+            last[topic] = said
+            if said and row.get("by") in WRITTEN:
+                first.setdefault(topic, said)
+    pages = [topic for topic in first if has_strayed(first[topic], last[topic], first[topic])]
+    found = [strayed_page(parse(path_of(one), read_if_there(root / path_of(one))), first[one]) for one in pages]
+    return sorted((one for one in found if one is not None), key=lambda one: (-one.drift, one.topic))
+
+
+def strayed_page(document: Document, first: str) -> Strayed | None:
+    """What became of a summary as its page stands now, if it has strayed."""
+    now = summary_of(document)
+    body = " ".join(entry.text for entry in document.entries)
+    if not now or document.blocking or is_pinned(document) or not has_strayed(first, now, body):
+        return None
+    return Strayed(document.id, first, now, drift(first, now)) if now != extract(document) else None
+
+
+def has_strayed(first: str, now: str, body: str) -> bool:
+    """Whether a summary lacks so much of what its first version said and a body of text says still."""
+    words = set(analyse(first))
+    return bool(words) and len(words.intersection(analyse(body)).difference(analyse(now))) >= FAR * len(words)
 
 
 def summary_of(document: Document) -> str:

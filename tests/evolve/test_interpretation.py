@@ -181,3 +181,40 @@ def test_what_a_model_says_of_a_page_keeps_to_it_whatever_the_model_says(tmp_pat
     assert (codes(library), library.stats().summaries.faithful) == ([], 1)
     assert library.stats().summaries.drift > 0
     assert {one.by for one in library.summaries(row.topic)} == {"model"}
+
+
+def test_check_notes_a_summary_that_left_what_it_first_said_while_the_page_says_it_still(
+    library: Library, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def checked() -> tuple[int, str]:
+        code = main(["-L", str(library.root), "check"])
+        return code, capsys.readouterr().err
+
+    library.write("The office has a green door and opens at nine.")
+    library.flush(plan=Plan((Extend("work", "", (2,)), Summarise("work", "The office has a green door."))))
+    assert library.check() == [], "nothing is wrong with a file"
+    far = drift("Maya at Fjord Labs.", "The office has a green door.")
+    assert [(one.topic, one.drift) for one in library.strayed_summaries()] == [("work", far)]
+    code, said = checked()
+    assert code == 0 and said.startswith("all is well\nnote: the summary of 1 page no longer says")
+    assert f"work (drift {far:.2f}); see: infinimem history work --summary" in said
+    page(library).write_text(page(library).read_text().replace("aux: {}", "aux: {pinned: true}"))
+    assert checked() == (0, "all is well\n"), "a person said that it is as it should be"
+    page(library).write_text(page(library).read_text().replace("aux: {pinned: true}", "aux: {}"))
+    library.flush(plan=Plan((Summarise("work", "Maya, and the office."),)))
+    assert len(library.strayed_summaries()) == 1
+    library.flush(plan=Plan((Summarise("work", "Maya of Fjord Labs, and the office."),)))
+    assert library.strayed_summaries() == []
+
+
+def test_a_summary_is_no_stray_where_the_entries_went_or_a_rule_made_it(library: Library, tmp_path: Path) -> None:
+    library.write("Ines left for Nordlys.", supersedes=[1])
+    library.flush(plan=Plan((Extend("work", "", (2,)), Retire(1, 2, "superseded"),
+                             Summarise("work", "Ines left for Nordlys."))))  # fmt: skip
+    assert library.strayed_summaries() == [], "what it said first holds no longer"
+    other = Library.open(tmp_path / "other", create=True)
+    for said in ("left early", "sells her boat", "has moved to Bergen", "knows Ines", "plays chess", "grows plums"):
+        other.write(f"Maya of Fjord Labs {said}.")
+        other.flush(planner="lexical")
+    assert max(len(other.summaries(row.topic)) for row in other.catalog()) > 2
+    assert other.strayed_summaries() == []
