@@ -216,6 +216,25 @@ def test_answers_of_the_bm25_reader_are_marked_and_those_without_an_answer_are_a
     assert row["evidence"] == 100.0 and row["calls"] == 0
 
 
+def test_answers_that_a_run_cut_off_had_are_not_asked_for_again(tmp_path: Path) -> None:
+    path, keep, out = saved(tmp_path, "locomo.json", [LOCOMO]), tmp_path / "keep.jsonl", tmp_path / "answers.json"
+    command = [sys.executable, "benchmarks/answers.py", "--locomo", str(path), "--keep", str(keep), "--json", str(out)]
+
+    def run() -> tuple[list[dict[str, object]], int]:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        (row,) = json.loads(out.read_text())["results"]
+        return row["marks"], done.stdout.count("expected: ")
+
+    marks, asked = run()
+    assert asked == len(marks) == 4
+    assert run() == (marks, 0)
+    keep.write_text(keep.read_text()[:-40])
+    again, asked = run()
+    assert asked == 1 and [mark["question"] for mark in again] == [mark["question"] for mark in marks]
+    assert run() == (again, 0)
+
+
 def test_a_small_world_of_changing_facts_is_kept_right_by_a_perfect_judge_alone(tmp_path: Path) -> None:
     out = tmp_path / "revision.json"
     command = [sys.executable, "benchmarks/revision.py", "--tokens", "800", "--asked", "10", "--json", str(out)]
