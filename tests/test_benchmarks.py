@@ -205,6 +205,26 @@ def test_recall_runs_and_writes_what_it_measured(tmp_path: Path) -> None:
     assert run["versions"]["infinimem"] and run["limits"] and str(tmp_path) not in out.read_text()
 
 
+def test_what_a_user_asked_and_the_replies_to_it_are_looked_for(tmp_path: Path) -> None:
+    talk = [
+        {"role": "user", "content": f"I keep {animal}s. What should I feed my {animal} in winter?"}
+        if number % 2 == 0
+        else {"role": "assistant", "content": f"A {animal} likes {food} in winter."}
+        for animal, food in (("goat", "hay"), ("hen", "maize"), ("bee", "syrup"))
+        for number in range(2)
+    ]
+    path = saved(tmp_path, "longmemeval.json", [{**LONGMEMEVAL, "haystack_sessions": [talk, TURNS[1]]}])
+    out = tmp_path / "recall.json"
+    command = [sys.executable, "benchmarks/recall.py", str(path), "--only", "replies", "--json", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["results"]["replies"]
+    assert [row["questions"] for row in rows] == [3] * 4
+    assert (
+        rows[0]["recall@1"] == 100.0 and rows[1]["recall@5"] == rows[1]["recall@5 without what `I` asks for"] == 100.0
+    )
+
+
 def test_answers_of_the_bm25_reader_are_marked_and_those_without_an_answer_are_among_them(tmp_path: Path) -> None:
     path = saved(tmp_path, "locomo.json", [LOCOMO])
     out = tmp_path / "answers.json"

@@ -140,7 +140,7 @@ def test_where_the_model_picks_no_document_bm25_adds_as_much_as_was_asked_for(tm
     alone = Switches(expand=False, recent=False)
     answer = asked(library.root, model, "Which wagtail did Maya see?", reader="hybrid", k=8, switches=alone)
     assert len(answer.evidence) == 8
-    assert answer.usage.calls == len(model.requests) == 1 + flushed
+    assert len(model.requests) == 1 + flushed
 
 
 def test_the_summary_reader_has_what_the_model_picked_and_nothing_else(root: Path) -> None:
