@@ -205,6 +205,26 @@ def test_recall_runs_and_writes_what_it_measured(tmp_path: Path) -> None:
     assert run["versions"]["infinimem"] and run["limits"] and str(tmp_path) not in out.read_text()
 
 
+def test_what_a_user_asked_and_the_replies_to_it_are_looked_for(tmp_path: Path) -> None:
+    talk = [
+        {"role": "user", "content": f"I keep {animal}s. What should I feed my {animal} in winter?"}
+        if number % 2 == 0
+        else {"role": "assistant", "content": f"A {animal} likes {food} in winter."}
+        for animal, food in (("goat", "hay"), ("hen", "maize"), ("bee", "syrup"))
+        for number in range(2)
+    ]
+    path = saved(tmp_path, "longmemeval.json", [{**LONGMEMEVAL, "haystack_sessions": [talk, TURNS[1]]}])
+    out = tmp_path / "recall.json"
+    command = [sys.executable, "benchmarks/recall.py", str(path), "--only", "replies", "--json", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["results"]["replies"]
+    assert [row["questions"] for row in rows] == [3] * 4
+    assert (
+        rows[0]["recall@1"] == 100.0 and rows[1]["recall@5"] == rows[1]["recall@5 without what `I` asks for"] == 100.0
+    )
+
+
 def test_answers_of_the_bm25_reader_are_marked_and_those_without_an_answer_are_among_them(tmp_path: Path) -> None:
     path = saved(tmp_path, "locomo.json", [LOCOMO])
     out = tmp_path / "answers.json"
@@ -214,6 +234,25 @@ def test_answers_of_the_bm25_reader_are_marked_and_those_without_an_answer_are_a
     (row,) = json.loads(out.read_text())["results"]
     assert row["questions"] == 3 and row["unanswerable"] == 1
     assert row["evidence"] == 100.0 and row["calls"] == 0
+
+
+def test_answers_that_a_run_cut_off_had_are_not_asked_for_again(tmp_path: Path) -> None:
+    path, keep, out = saved(tmp_path, "locomo.json", [LOCOMO]), tmp_path / "keep.jsonl", tmp_path / "answers.json"
+    command = [sys.executable, "benchmarks/answers.py", "--locomo", str(path), "--keep", str(keep), "--json", str(out)]
+
+    def run() -> tuple[list[dict[str, object]], int]:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        (row,) = json.loads(out.read_text())["results"]
+        return row["marks"], done.stdout.count("expected: ")
+
+    marks, asked = run()
+    assert asked == len(marks) == 4
+    assert run() == (marks, 0)
+    keep.write_text(keep.read_text()[:-40])
+    again, asked = run()
+    assert asked == 1 and [mark["question"] for mark in again] == [mark["question"] for mark in marks]
+    assert run() == (again, 0)
 
 
 def test_a_small_world_of_changing_facts_is_kept_right_by_a_perfect_judge_alone(tmp_path: Path) -> None:

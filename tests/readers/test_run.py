@@ -129,6 +129,20 @@ def test_the_hybrid_reader_picks_documents_and_bm25_adds_the_rest(root: Path) ->
     assert answer.rounds[0].calls == ("select: boat",)
 
 
+@pytest.mark.parametrize("flushed", [False, True])
+def test_where_the_model_picks_no_document_bm25_adds_as_much_as_was_asked_for(tmp_path: Path, flushed: bool) -> None:
+    entries = [{"text": f"Maya saw wagtail number {n}.", "source": "user"} for n in range(1, 13)]
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write(entries)
+    if flushed:
+        library.flush()
+    model = picking(answer=lambda request: "not in memory")
+    alone = Switches(expand=False, recent=False)
+    answer = asked(library.root, model, "Which wagtail did Maya see?", reader="hybrid", k=8, switches=alone)
+    assert len(answer.evidence) == 8
+    assert len(model.requests) == 1 + flushed
+
+
 def test_the_summary_reader_has_what_the_model_picked_and_nothing_else(root: Path) -> None:
     answer = asked(root, picking("boat", answer=lambda request: "not in memory"), reader="summary")
     assert {piece.topic for piece in answer.evidence} == {"boat"}
