@@ -99,6 +99,7 @@ def has_model(root: Path | None) -> bool:
 def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> dict[str, Any]:
     """An import as JSON has it."""
     from infinimem.exchange.run import seqs_text
+    from infinimem.text.signature import render_seqs
 
     return {
         "dry_run": dry_run,
@@ -108,6 +109,8 @@ def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> di
         "conversations": done.conversations,
         "attached": done.attached,
         "file_texts": done.file_texts,
+        "edited": done.edited,
+        "gone": [{"name": name, "seqs": render_seqs(seqs)} for name, seqs in done.gone],
         "seqs": seqs_text(done.ranges),
         "sources": done.sources,
         "skipped": done.skipped,
@@ -149,6 +152,7 @@ def flushed_values(done: Imported) -> dict[str, Any]:
 def report(done: Imported, dry_run: bool) -> None:
     """What came in by speaker, what did not by kind; what could not be read one by one."""
     from infinimem.exchange.run import FORGOTTEN, seqs_text
+    from infinimem.text.signature import render_seqs
 
     kinds = list(dict.fromkeys(one.format for one in done.files))
     where = done.files[0].name if len(done.files) == 1 else count(len(done.files), "file")
@@ -164,6 +168,8 @@ def report(done: Imported, dry_run: bool) -> None:
         out(f"  {count(done.attached, 'file or picture', 'files and pictures')} named in them{texts}")
     if done.known:
         out(f"  {done.known:,} already in memory")
+    if done.edited:
+        out(f"  {done.edited:,} edited since; a flush puts them in the place of the old words, which evidence keeps")
     skipped = {kind: number for kind, number in done.skipped.items() if kind != FORGOTTEN}
     if skipped:
         out(f"  {sum(skipped.values()):,} left out: {listed(skipped)}")
@@ -181,6 +187,8 @@ def report(done: Imported, dry_run: bool) -> None:
         out(f"  {count(len(done.flushed.seqs), 'entry', 'entries')} sorted into {count(topics, 'topic')}")
         for note in [*done.flushed.failures[:1], *done.flushed.notes[:MOST_PROBLEMS]]:
             say(shown(note))
+    for name, gone in done.gone[:MOST_PROBLEMS]:
+        say(shown(f"{name} no longer says seq {render_seqs(gone)}; memory keeps it: infinimem trace {gone[0]}"))
     for one in done.problems[:MOST_PROBLEMS]:
         say(shown(f"{one.place}: {one.why}"))
     for note in done.notes[:MOST_PROBLEMS]:
@@ -188,7 +196,8 @@ def report(done: Imported, dry_run: bool) -> None:
     if done.others:
         more = "" if len(done.others) <= 5 else f" and {len(done.others) - 5:,} more"
         say(shown(f"no messages of a known format in {', '.join(done.others[:5])}{more}"))
-    hidden = max(0, len(done.problems) - MOST_PROBLEMS) + max(0, len(done.notes) - MOST_PROBLEMS)
+    listed_ones = (len(done.problems), len(done.notes), len(done.gone))
+    hidden = sum(max(0, number - MOST_PROBLEMS) for number in listed_ones)
     if hidden:
         say(f"and {hidden:,} more; all of them: the same command with --dry-run --json")
     if done.added and not dry_run and done.flushed is None:

@@ -25,7 +25,7 @@ class ReadFile(Protocol):
 class Format:
     """A format by the name that `--from` takes; `suffixes` are those of its files. Its module has what it does.
 
-    A file that `is_library` is loaded as a whole, not message by message.
+    A file that `is_library` is loaded as a whole, not message by message; one that `is_edited` changes in its midst.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Format:
     about: str
     suffixes: tuple[str, ...]
     is_library: bool = False
+    is_edited: bool = False
 
     @property
     def recognises(self) -> Recognise:
@@ -62,7 +63,7 @@ FORMATS: tuple[Format, ...] = (
     Format("locomo", "locomo", "LoCoMo", (".json",)),
     Format("mem0", "mem0", "mem0's memories", (".json",)),
     Format("paper", "paper", "a library of the paper's own package", (".md",)),
-    Format("notes", "notes", "Markdown notes: Obsidian, Logseq", (".md", ".markdown")),
+    Format("notes", "notes", "Markdown notes: Obsidian, Logseq", (".md", ".markdown"), is_edited=True),
     Format("chat", "chat_log", "chat logs as Name: text, WhatsApp's too", TEXTS),
 )
 

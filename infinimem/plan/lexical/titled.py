@@ -300,6 +300,7 @@ def sections_of(told: Titled, alone: bool) -> list[tuple[str, tuple[int, ...]]]:
         sections: dict[str, list[int]] = {}
         for entry in told.entries:
             own = usable(entry.signature.get("heading")) if alone else ""
+            own = "" if own.casefold() == told.title.casefold() else own
             sections.setdefault(own or ("" if alone else told.title), []).append(entry.seq)
         return [(heading, tuple(seqs)) for heading, seqs in sections.items()]
     day = min((entry.time[:10] for entry in told.entries if entry.time), default="")
