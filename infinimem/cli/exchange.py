@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -160,7 +161,8 @@ def report(done: Imported, dry_run: bool) -> None:
     several = len(done.ranges) > 3  # others wrote meanwhile
     runs = f"{done.ranges[0][0]}…{done.ranges[-1][1]}" if several else seqs_text(done.ranges)
     seqs = f" (seq {runs})" if runs else ""
-    out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs} from {shown(where)} ({', '.join(kinds)})")
+    read = f" from {shown(where)} ({', '.join(kinds)})" if kinds else ""
+    out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs}{read}")
     if done.sources:
         out(f"  by {shown(listed(done.sources))}")
     if done.attached:
@@ -193,15 +195,26 @@ def report(done: Imported, dry_run: bool) -> None:
         say(shown(f"{one.place}: {one.why}"))
     for note in done.notes[:MOST_PROBLEMS]:
         say(shown(note))
-    if done.others:
-        more = "" if len(done.others) <= 5 else f" and {len(done.others) - 5:,} more"
-        say(shown(f"no messages of a known format in {', '.join(done.others[:5])}{more}"))
+    say_others(done.others)
     listed_ones = (len(done.problems), len(done.notes), len(done.gone))
     hidden = sum(max(0, number - MOST_PROBLEMS) for number in listed_ones)
     if hidden:
         say(f"and {hidden:,} more; all of them: the same command with --dry-run --json")
     if done.added and not dry_run and done.flushed is None:
         say("next: infinimem flush sorts them into topics; ask and search find them already")
+
+
+def say_others(others: Sequence[str]) -> None:
+    """Which files were left alone: what comes with an export by what it holds, and the unknown."""
+    from infinimem.exchange.formats import beside
+
+    known = [f"{name.rpartition(': ')[2]} ({beside(name)})" for name in others if beside(name)]
+    unknown = [name for name in others if not beside(name)]
+    if known:
+        say(shown(f"left alone: {', '.join(known)}"))
+    if unknown:
+        more = "" if len(unknown) <= 5 else f" and {len(unknown) - 5:,} more"
+        say(shown(f"no messages of a known format in {', '.join(unknown[:5])}{more}"))
 
 
 def listed(counts: dict[str, int]) -> str:

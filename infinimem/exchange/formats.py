@@ -77,6 +77,28 @@ ALIASES = {
 """What people call formats by, besides their names."""
 
 
+BESIDE = {
+    "user.json": "your account",
+    "users.json": "accounts",
+    "user_settings.json": "your settings",
+    "message_feedback.json": "your ratings of answers",
+    "model_comparisons.json": "answers that you compared",
+    "shared_conversations.json": "links that you shared",
+    "group_chats.json": "a list of group chats",
+    "projects.json": "projects and their files",
+    "memories.json": "what Claude noted of you",
+    "shopping.json": "shopping research",
+    "sora.json": "videos",
+    "export_manifest.json": "a list of the export's files",
+}
+"""Files that come with an export and hold no conversation, and what they hold."""
+
+
+def beside(name: str) -> str:
+    """What a file holds that comes with an export; "" where that is not known."""
+    return BESIDE.get(name.rpartition("/")[2].rpartition(": ")[2].lower(), "")
+
+
 def names() -> str:
     """All names, for a message."""
     return ", ".join(one.name for one in FORMATS)
@@ -103,6 +125,11 @@ def format_of(source: Input) -> Format | None:
         return None
     text = head.decode("utf-8", "replace")
     return next((one for one in FORMATS if may_be(one, source) and one.recognises(source.within, text)), None)
+
+
+def is_text(name: str) -> bool:
+    """Whether a file calls itself a text."""
+    return name.lower().endswith((*LINES, *filter(None, TEXTS), ".md", ".markdown"))
 
 
 def may_be(one: Format, source: Input) -> bool:

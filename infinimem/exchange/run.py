@@ -219,9 +219,10 @@ def files_of(paths: Sequence[Path], form: str) -> tuple[list[tuple[Input, format
                 continue
             several = several or ": " in one.name
             fits = not several or wanted is None or one.within.lower().endswith(tuple(filter(None, wanted.suffixes)))
+            known = len(faults)
             found = (wanted if fits else None) if wanted else known_format(one, faults)
             if found is None:
-                others.append(one.name)
+                others += [one.name] if len(faults) == known else []
             else:
                 chosen.append((one, found))
         if len(chosen) == before and not faults:
@@ -235,7 +236,10 @@ def known_format(one: Input, faults: list[Unread]) -> formats.Format | None:
     import zipfile
 
     try:
-        return formats.format_of(one)
+        found = formats.format_of(one)
+        if found is None and formats.is_text(one.within) and b"\x00" in one.head():
+            faults.append(Unread(one.name, "there are zero bytes in it, so this is no text; save it as UTF-8"))
+        return found
     except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
         faults.append(Unread(one.name, f"it cannot be read: {error}"))
         return None
@@ -363,9 +367,25 @@ def read_files(
                 tally.take(source, one)
         except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             tally.problems.append(Unread(source.name, f"it cannot be read on: {error}"))
-        ways = (later - earlier for earlier, later in zip(before, tally.figures(), strict=True))
+        ways = [later - earlier for earlier, later in zip(before, tally.figures(), strict=True)]
         files.append(FileRead(source.name, found.name, *ways))
+        if not any(ways[:3]):
+            tally.notes.update(dict.fromkeys(what_it_looks_like(source, found)))
     return files
+
+
+def what_it_looks_like(source: Input, read_as: formats.Format) -> Iterator[str]:
+    """A hint where a file holds nothing of the format that it was read as: which one it looks like."""
+    import zipfile
+
+    try:
+        like = formats.format_of(source)
+    except (OSError, zipfile.BadZipFile, NotImplementedError):
+        return
+    if like is not None and like is not read_as:
+        yield f"{source.name} holds no messages of {read_as.name}; it looks like {like.about}: --from {like.name}"
+    elif like is None:
+        yield f"{source.name} holds no messages of {read_as.name}, nor does it look like any other format"
 
 
 class Telling:
