@@ -27,6 +27,8 @@ from infinimem.text.lines import FENCE, join_lines
 from infinimem.text.tokens import estimate
 
 ATTEMPTS = 5
+MOST_TITLED = 64
+"""Entries of a title that are looked at to see in which topics they stand."""
 PIECE = 4 << 20
 """Bytes of evidence or CURRENT that are read at once."""
 
@@ -290,6 +292,10 @@ class IndexFinder:
     def with_field(self, key: str, *, retired: bool = False) -> Sequence[Unit]:
         """Visible entries, or on demand retired ones, that have a field of this name; "" = all."""
         return self.index.with_field(key, retired=retired)
+
+    def titled(self, title: str) -> Collection[str]:
+        """Topics that show entries with this title; not every one of them where there are very many."""
+        return {unit.topic for unit in self.index.in_topics("title", title, MOST_TITLED)}
 
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""

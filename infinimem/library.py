@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from infinimem.exchange.export.load import Loaded
     from infinimem.exchange.export.run import Exported
     from infinimem.exchange.facts import Extracting
+    from infinimem.exchange.revised import Remembered
     from infinimem.exchange.run import Imported
     from infinimem.forgetting.forget import Forgotten
     from infinimem.git.chronicle import Row
@@ -311,6 +312,7 @@ class Library:
         hooks = Hooks(
             load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run, again=again),
             place=lambda placed: place(self.root, self._finder, self.settings, self.clock(), placed),
+            remembered=self._remembered,
             extracting=self._extracting(observed) if extract and not dry_run else None,
             flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,
         )
@@ -318,6 +320,16 @@ class Library:
             self.root, places, observed, hooks, form=form, branches=branches, again=again, dry_run=dry_run,
             progress=progress or nothing,
         )  # fmt: skip
+
+    def _remembered(self) -> Remembered:
+        """What memory shows of notes that were imported."""
+        from infinimem.exchange.revised import FILE, Remembered, remembered
+        from infinimem.store.layout import is_library
+
+        if not is_library(self.root):
+            return Remembered({})
+        index = self._finder().index
+        return remembered(index.having("source", FILE), lambda seq: [unit.text for unit in index.replaced_by(seq)])
 
     def _extracting(self, observed: str) -> Extracting:
         """An import that asks a model. Raises `BadInput` where none is configured."""

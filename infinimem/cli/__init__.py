@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         code = root_command().main(args=list(arguments), prog_name="infinimem", standalone_mode=False, obj=request)
         code = code if isinstance(code, int) else 0
     except UsageError as error:
-        code = failed(usage_of(error), 2)
+        code = failed(usage_of(error, arguments), 2)
     except InfinimemError as error:
         code = failed(str(error), error.exit_code)
     except BrokenPipeError:
@@ -95,12 +95,16 @@ def unexpected(error: Exception) -> str:
     return f"{what}; this is a bug in infinimem. For a report, run the command again with --debug"
 
 
-def usage_of(error: Exception) -> str:
+def usage_of(error: Exception, arguments: Sequence[str]) -> str:
     """A wrong use of the command line, and where the right one is explained."""
+    from infinimem.cli.commands import COMMANDS
+
     message: str = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "infinimem"
-    is_option = bool(getattr(error, "option_name", ""))
+    # an option without its value does not say whose it is
+    named = next((f" {word}" for word in arguments if word in COMMANDS), "")
+    path = context.command_path if context is not None else f"infinimem{named}"
+    is_option = hasattr(error, "possibilities")
     dashed = is_option and path.split()[-1] in ("write", "ask", "search", "grep")
     hint = "; put -- before text that begins with -" if dashed else ""
     message = message.rstrip(".") + hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,6 +100,7 @@ def has_model(root: Path | None) -> bool:
 def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> dict[str, Any]:
     """An import as JSON has it."""
     from infinimem.exchange.run import seqs_text
+    from infinimem.text.signature import render_seqs
 
     return {
         "dry_run": dry_run,
@@ -108,6 +110,8 @@ def imported_values(done: Imported, dry_run: bool, root: Path, made: bool) -> di
         "conversations": done.conversations,
         "attached": done.attached,
         "file_texts": done.file_texts,
+        "edited": done.edited,
+        "gone": [{"name": name, "seqs": render_seqs(seqs)} for name, seqs in done.gone],
         "seqs": seqs_text(done.ranges),
         "sources": done.sources,
         "skipped": done.skipped,
@@ -149,6 +153,7 @@ def flushed_values(done: Imported) -> dict[str, Any]:
 def report(done: Imported, dry_run: bool) -> None:
     """What came in by speaker, what did not by kind; what could not be read one by one."""
     from infinimem.exchange.run import FORGOTTEN, seqs_text
+    from infinimem.text.signature import render_seqs
 
     kinds = list(dict.fromkeys(one.format for one in done.files))
     where = done.files[0].name if len(done.files) == 1 else count(len(done.files), "file")
@@ -156,7 +161,8 @@ def report(done: Imported, dry_run: bool) -> None:
     several = len(done.ranges) > 3  # others wrote meanwhile
     runs = f"{done.ranges[0][0]}…{done.ranges[-1][1]}" if several else seqs_text(done.ranges)
     seqs = f" (seq {runs})" if runs else ""
-    out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs} from {shown(where)} ({', '.join(kinds)})")
+    read = f" from {shown(where)} ({', '.join(kinds)})" if kinds else ""
+    out(f"{verb} {paint(count(done.added, 'entry', 'entries'), 'bold')}{seqs}{read}")
     if done.sources:
         out(f"  by {shown(listed(done.sources))}")
     if done.attached:
@@ -164,6 +170,8 @@ def report(done: Imported, dry_run: bool) -> None:
         out(f"  {count(done.attached, 'file or picture', 'files and pictures')} named in them{texts}")
     if done.known:
         out(f"  {done.known:,} already in memory")
+    if done.edited:
+        out(f"  {done.edited:,} edited since; a flush puts them in the place of the old words, which evidence keeps")
     skipped = {kind: number for kind, number in done.skipped.items() if kind != FORGOTTEN}
     if skipped:
         out(f"  {sum(skipped.values()):,} left out: {listed(skipped)}")
@@ -181,18 +189,32 @@ def report(done: Imported, dry_run: bool) -> None:
         out(f"  {count(len(done.flushed.seqs), 'entry', 'entries')} sorted into {count(topics, 'topic')}")
         for note in [*done.flushed.failures[:1], *done.flushed.notes[:MOST_PROBLEMS]]:
             say(shown(note))
+    for name, gone in done.gone[:MOST_PROBLEMS]:
+        say(shown(f"{name} no longer says seq {render_seqs(gone)}; memory keeps it: infinimem trace {gone[0]}"))
     for one in done.problems[:MOST_PROBLEMS]:
         say(shown(f"{one.place}: {one.why}"))
     for note in done.notes[:MOST_PROBLEMS]:
         say(shown(note))
-    if done.others:
-        more = "" if len(done.others) <= 5 else f" and {len(done.others) - 5:,} more"
-        say(shown(f"no messages of a known format in {', '.join(done.others[:5])}{more}"))
-    hidden = max(0, len(done.problems) - MOST_PROBLEMS) + max(0, len(done.notes) - MOST_PROBLEMS)
+    say_others(done.others)
+    listed_ones = (len(done.problems), len(done.notes), len(done.gone))
+    hidden = sum(max(0, number - MOST_PROBLEMS) for number in listed_ones)
     if hidden:
         say(f"and {hidden:,} more; all of them: the same command with --dry-run --json")
     if done.added and not dry_run and done.flushed is None:
         say("next: infinimem flush sorts them into topics; ask and search find them already")
+
+
+def say_others(others: Sequence[str]) -> None:
+    """Which files were left alone: what comes with an export by what it holds, and the unknown."""
+    from infinimem.exchange.formats import beside
+
+    known = [f"{name.rpartition(': ')[2]} ({beside(name)})" for name in others if beside(name)]
+    unknown = [name for name in others if not beside(name)]
+    if known:
+        say(shown(f"left alone: {', '.join(known)}"))
+    if unknown:
+        more = "" if len(unknown) <= 5 else f" and {len(unknown) - 5:,} more"
+        say(shown(f"no messages of a known format in {', '.join(unknown[:5])}{more}"))
 
 
 def listed(counts: dict[str, int]) -> str:

@@ -454,6 +454,8 @@ def imported_schema() -> Schema:
     return record(
         dry_run=truth(),
         **{name: number() for name in ("messages", "added", "known", "conversations", "attached", "file_texts")},
+        edited=number("added in the place of what it was edited from"),
+        gone=rows(record(name=text(), seqs=text("of what the note no longer says: 12-15+18")), "notes that lost words"),
         seqs=text("of what was written: 12-15+18"),
         sources={**counts, "description": "who said what was added"},
         skipped={**counts, "description": "what is no part of what was said, by kind"},

@@ -19,6 +19,9 @@ from infinimem.text.when import period
 from infinimem.text.words import analyse
 
 CANDIDATES = 8
+TITLED_CANDIDATES = 3
+LONG_ENOUGH = 4000
+"""Characters of a conversation by which topics like it are looked for."""
 SMALL_CATALOGUE = 64
 """Topics up to which each note is compared with CANDIDATES of them; beyond, with the one most like it (placing is
 no worse by it: B-cubed .504-.507 with 1, 2 or 3)."""
@@ -44,8 +47,10 @@ def plan_lexically(
                 run.take(step)
     supersede_in_buffer(run)
     expire(run, settings)
-    talks, notes = lexical.part(list(run.desk.waiting.values()))
+    titled, untitled = lexical.part_titled(run.desk.waiting.values())
+    talks, notes = lexical.part(untitled)
     taken = set(index.topics())
+    place_titled(run, titled, index, taken, settings)
     for number, block in enumerate(talks):
         progress("route", number, len(talks) + 1)
         route_block(run, block, index, taken, settings)
@@ -226,6 +231,48 @@ def route_block(run: Run, block: Sequence[Entry], index: Finder, taken: set[str]
             taken.add(step.topic)
 
 
+def place_titled(
+    run: Run, titled: Sequence[lexical.Titled], index: Finder, taken: set[str], settings: Settings
+) -> None:
+    """Find for each titled conversation and note the document that it belongs to as a whole, or make one."""
+    limit = settings.count("split.max_tokens")
+    near: dict[str, float] = {}
+    for told in titled:
+        text = "\n".join([told.title, *(entry.text for entry in told.entries)])[:LONG_ENOUGH]
+        near.update({topic: score for topic, score, _ in index.similar(text, TITLED_CANDIDATES)})
+        near.update(dict.fromkeys(index.titled(told.entries[0].signature.get("title")), 0.0))
+        slug = lexical.slug_of(told.title, ())
+        near.update(dict.fromkeys([slug] if slug in taken else [], 0.0))
+    run.load(near)
+    whole: list[lexical.Titled] = []
+    for told in titled:
+        homes = [one for one in open_candidates(run) if lexical.holds(one, told)]
+        if not lexical.is_stream(told, homes, limit):
+            whole.append(told)
+            continue
+        for block in lexical.pieces_of_stream(told):
+            homes = [one for one in open_candidates(run) if lexical.holds(one, told)]
+            names = taken | set(run.desk.documents)
+            take_and_note(run, lexical.route(block, homes, names, limit, under=told.title), taken)
+    names = taken | set(run.desk.documents)
+    fixed = [topic for topic, document in run.desk.documents.items() if rules.unmovable(document)]
+    steps = lexical.gather(whole, open_candidates(run), frequencies(run, index), names, fixed, limit)
+    take_and_note(run, steps, taken)
+
+
+def open_candidates(run: Run) -> list[lexical.Candidate]:
+    """The documents at hand that can be changed."""
+    return [candidate(run, document, 0.0) for document in run.desk.documents.values() if changeable(document)]
+
+
+def take_and_note(run: Run, steps: Sequence[Step], taken: set[str]) -> None:
+    """Carry steps out; the ids that they make are taken from then on."""
+    for step in steps:
+        outcome = run.take(step)
+        if isinstance(step, Create) and outcome.status == "executed":
+            taken.add(step.topic)
+
+
 def place_notes(run: Run, notes: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
     """Find for each independent note the document that it belongs to, or make one."""
     near: dict[str, float] = {}
@@ -318,7 +365,8 @@ def split_large(run: Run, taken: set[str], settings: Settings) -> None:
         if body_tokens(document) > limit:
             step = lexical.plan_split(document, limit, names)
         else:
-            step = lexical.plan_promote(document, names) if lexical.is_talk(document.entries) else None
+            of_many = lexical.is_talk(document.entries) and not lexical.is_titled(document.entries)
+            step = lexical.plan_promote(document, names) if of_many else None
         if step is not None and run.take(step).status == "executed":
             taken.update(part.topic for part in step.parts)
             pending += [part.topic for part in step.parts]
@@ -344,10 +392,17 @@ def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) ->
             for name in dict.fromkeys([*near, *smallest, *run.desk.touched])
             if name != topic and name in run.desk.documents and changeable(run.desk.documents[name])
         ]
+        title = lexical.only_title(document.entries)
+        if lexical.is_titled(document.entries):  # it has its place; only parts of one long conversation go together
+            others = [other for other in others if title and lexical.only_title(other.entries) == title]
+        else:
+            others = [other for other in others if other.topic in run.originals or not lexical.is_titled(other.entries)]
         steps: Sequence[Step]
-        if lexical.is_talk(document.entries):
+        if title or lexical.is_talk(document.entries):
             step = lexical.plan_merge(here, others, small, limit)
             steps = [] if step is None else [step]
+        elif lexical.is_titled(document.entries):
+            continue
         else:
             names = taken | set(run.desk.documents)
             made = set(run.desk.documents) - set(run.originals)

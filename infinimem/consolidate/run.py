@@ -83,6 +83,10 @@ class Finder(Protocol):
         """Visible entries, or on demand retired ones, that have a field of this name; "" = all."""
         ...
 
+    def titled(self, title: str) -> Collection[str]:
+        """Topics that show entries with this title; not every one of them where there are very many."""
+        ...
+
     def fate(self, seq: int) -> str:
         """What evidence says of a seq: "" nothing, `kept` its words, `retired` that it left."""
         ...

@@ -35,6 +35,13 @@ GONE = "omitted weggelassen ausgeschlossen omis omitido oculto oculta omitida es
 OMITTED = re.compile(
     rf"<?\s*(?:{'|'.join(MEDIA.split())}|contact card|video note)\s+(?:{'|'.join(GONE.split())})\s*>?", re.IGNORECASE
 )
+ATTACHED = re.compile(
+    r"<\s*(?:attached|anhang|angehängt|adjunto|pièce jointe|allegato|anexado)\s*:\s*([^<>\n]+?)\s*>"
+    r"|([^\s<>:/][^<>:/\n]{0,80}\.[A-Za-z0-9]{2,5}) "
+    r"\((?:file attached|datei angehängt|archivo adjunto|fichier joint|file allegato|arquivo anexado)\)",
+    re.IGNORECASE,
+)
+"""A file that came with a message, as an iPhone names it and as Android does."""
 DELETED = re.compile(
     r"(?:this message was deleted|you deleted this message"
     r"|diese nachricht wurde gelöscht|du hast diese nachricht gelöscht"
@@ -222,4 +229,14 @@ def read_message(
     words = EDITED.sub("", text)
     if not words:
         return Skipped("empty")
-    return Message(key, words, place, ROLES.get(line.name.lower(), line.name), time, conversation, title)
+    attached = attached_to(words)
+    return Message(
+        key, words, place, ROLES.get(line.name.lower(), line.name), time, conversation, title, attached=attached
+    )
+
+
+def attached_to(text: str) -> tuple[str, ...]:
+    """The files that a message says came with it; of one that was left out, with a caption, what WhatsApp says."""
+    named = tuple(one or other for one, other in ATTACHED.findall(text))
+    first = text.partition("\n")[0].strip(MARKS + " ")
+    return named or ((first.strip("<>"),) if OMITTED.fullmatch(first) else ())

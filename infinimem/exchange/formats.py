@@ -25,7 +25,7 @@ class ReadFile(Protocol):
 class Format:
     """A format by the name that `--from` takes; `suffixes` are those of its files. Its module has what it does.
 
-    A file that `is_library` is loaded as a whole, not message by message.
+    A file that `is_library` is loaded as a whole, not message by message; one that `is_edited` changes in its midst.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Format:
     about: str
     suffixes: tuple[str, ...]
     is_library: bool = False
+    is_edited: bool = False
 
     @property
     def recognises(self) -> Recognise:
@@ -62,7 +63,7 @@ FORMATS: tuple[Format, ...] = (
     Format("locomo", "locomo", "LoCoMo", (".json",)),
     Format("mem0", "mem0", "mem0's memories", (".json",)),
     Format("paper", "paper", "a library of the paper's own package", (".md",)),
-    Format("notes", "notes", "Markdown notes: Obsidian, Logseq", (".md", ".markdown")),
+    Format("notes", "notes", "Markdown notes: Obsidian, Logseq", (".md", ".markdown"), is_edited=True),
     Format("chat", "chat_log", "chat logs as Name: text, WhatsApp's too", TEXTS),
 )
 
@@ -74,6 +75,28 @@ ALIASES = {
     "signal": "chat", "jsonl": "infinimem", "export": "infinimem", "infini-memory": "paper",
 }  # fmt: skip
 """What people call formats by, besides their names."""
+
+
+BESIDE = {
+    "user.json": "your account",
+    "users.json": "accounts",
+    "user_settings.json": "your settings",
+    "message_feedback.json": "your ratings of answers",
+    "model_comparisons.json": "answers that you compared",
+    "shared_conversations.json": "links that you shared",
+    "group_chats.json": "a list of group chats",
+    "projects.json": "projects and their files",
+    "memories.json": "what Claude noted of you",
+    "shopping.json": "shopping research",
+    "sora.json": "videos",
+    "export_manifest.json": "a list of the export's files",
+}
+"""Files that come with an export and hold no conversation, and what they hold."""
+
+
+def beside(name: str) -> str:
+    """What a file holds that comes with an export; "" where that is not known."""
+    return BESIDE.get(name.rpartition("/")[2].rpartition(": ")[2].lower(), "")
 
 
 def names() -> str:
@@ -102,6 +125,11 @@ def format_of(source: Input) -> Format | None:
         return None
     text = head.decode("utf-8", "replace")
     return next((one for one in FORMATS if may_be(one, source) and one.recognises(source.within, text)), None)
+
+
+def is_text(name: str) -> bool:
+    """Whether a file calls itself a text."""
+    return name.lower().endswith((*LINES, *filter(None, TEXTS), ".md", ".markdown"))
 
 
 def may_be(one: Format, source: Input) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import os
 import stat
@@ -10,9 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from infinimem.errors import BadInput
+from infinimem.exchange.json_stream import LONG_NUMBER
 from infinimem.exchange.message import Unread
 
 HEAD = 1 << 18
@@ -20,6 +23,7 @@ HEAD = 1 << 18
 LONGEST_LINE = 48 << 20
 LARGEST_BESIDE = 64 << 20
 READABLE = (".json", ".jsonl", ".ndjson", ".md", ".markdown", ".txt", ".log", "")
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 BOM = b"\xef\xbb\xbf"
 
 
@@ -91,7 +95,7 @@ def file_input(path: Path, name: str, within: str) -> Input:
             size = path.stat().st_size
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
-    return Input(printable(name), within, size, lambda: path.open("rb"), path)
+    return Input(printable(name), within, size, lambda: in_utf8(path.open("rb")), path)
 
 
 def members_of(path: Path) -> Iterator[Input | Unread]:
@@ -120,7 +124,43 @@ def members_of(path: Path) -> Iterator[Input | Unread]:
 
 def opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
     """A function that opens a member."""
-    return lambda: archive.open(member)
+    return lambda: in_utf8(archive.open(member))
+
+
+class Recoded(io.RawIOBase):
+    """A file in UTF-16, read as UTF-8."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        self._rest = b""
+        self._over = False
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; 0 at the end."""
+        while not self._rest and not self._over:
+            content = self._file.read(1 << 16)
+            self._over = not content
+            self._rest = self._decoder.decode(content, final=self._over).encode("utf-8", "replace")
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the file, too."""
+        self._file.close()
+        super().close()
+
+
+def in_utf8(file: IO[bytes]) -> IO[bytes]:
+    """A file as it is, or, where it begins with UTF-16's mark, as UTF-8: Windows programs save texts so."""
+    begin = file.read(2)
+    file.seek(0)
+    return cast(IO[bytes], io.BufferedReader(Recoded(file))) if begin in UTF_16 else file
 
 
 def printable(name: str) -> str:
@@ -157,9 +197,12 @@ def records_of(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, Any]
             continue
         try:
             value = json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
+        except json.JSONDecodeError as error:
+            yield Unread(place, f"this is no JSON ({error.msg.lower()})")
+            continue
         except (ValueError, RecursionError) as error:
-            why = error.msg.lower() if isinstance(error, json.JSONDecodeError) else "nested too deep"
-            yield Unread(place, f"this is no JSON ({why})")
+            why = "nested too deep" if isinstance(error, RecursionError) else LONG_NUMBER
+            yield Unread(place, f"this cannot be read ({why})")
             continue
         if isinstance(value, dict):
             yield place, value

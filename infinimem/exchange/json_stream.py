@@ -16,6 +16,8 @@ from typing import IO, Any
 WINDOW = 1 << 18
 LARGEST_PIECE = 48 << 20
 """Characters of one piece: with its copy and its value this is what 300 MB of memory hold."""
+LONG_NUMBER = "a number of thousands of digits"
+"""The one thing that Python's decoder refuses although it is JSON."""
 SPACE = re.compile(r"[ \t\r\n]*")
 DECODER = json.JSONDecoder(strict=False)
 CUT_OFF = 16
@@ -77,6 +79,8 @@ class JsonStream:
                 raise Broken(error.msg.lower(), self._byte_of(error.pos)) from error
             except RecursionError as error:
                 raise Broken("nested too deep", self.byte) from error
+            except ValueError as error:
+                raise Broken(LONG_NUMBER, self.byte) from error
             # `1.` and `1.5e+` at the window's edge read as 1 and 1.5
             if end > len(self._text) - 3 and self._text[end - 1] not in '"]}' and self._longer():
                 continue

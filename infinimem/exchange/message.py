@@ -26,7 +26,8 @@ class Message:
     `conversation` groups what belongs together; `fields` go into the signature as they are; `topic` is the title of
     the document that it stood in, if it stood in one, `heading` what it stood under there. `attached` names the files
     and pictures that came with it. `of` is the identity of the thing of which this is a version: a newer one takes the
-    older one's place. `expires` is when it stops to hold.
+    older one's place. `expires` is when it stops to hold. `known_as` is the id of the entry that it is known to be
+    already, `replaces` the seq of the one that it was edited from.
     """
 
     key: str
@@ -42,6 +43,8 @@ class Message:
     attached: tuple[str, ...] = ()
     of: str = ""
     expires: str = ""
+    known_as: str = ""
+    replaces: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ ITEM = re.compile(r"[-*+](?:[ \t]+|$)|[0-9]{1,9}[.)][ \t]+")
 TAG = re.compile(r"(?:^|(?<=\s))#([^\s#,;.:!?()\[\]{}\"'`]*[^\s#,;.:!?()\[\]{}\"'`\d][^\s#,;.:!?()\[\]{}\"'`]*)")
 JOURNAL = re.compile(r"([0-9]{4})[-_]([0-9]{2})[-_]([0-9]{2})(?![0-9])")
 DATES = ("date", "created", "created_at", "day", "updated")
-PLAIN = {*DATES, "title", "tags", "tag", "aliases", "alias", "cssclass", "cssclasses", "id", "publish", "permalink"}
+PLAIN = {*DATES, "title", "tags", "tag", "cssclass", "cssclasses", "id", "publish", "permalink"}
+EMBEDDED = re.compile(r"!\[\[([^\[\]|#\n]+)[^\[\]\n]*\]\]|!\[[^\[\]\n]*\]\(<?([^()\s<>]+)>?[^()\n]*\)")
+"""A picture or file shown in a note: `![[berth.jpg|200]]`, `![the berth](img/berth.jpg)`."""
 RULE = re.compile(r"[ \t]{0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)$")
 COMMENT = re.compile(r"\s*(?:<!--.*?-->|%%.*?%%)\s*", re.DOTALL)
 PROPERTY = re.compile(r"\s*(?:id|collapsed|created-at|updated-at):: .*")
@@ -53,7 +55,14 @@ def read(source: Input, *, branches: bool = False) -> Reading:
         own = dict.fromkeys((*tags, *TAG.findall(text)))
         fields = tuple(pair for pair in (("heading", title_of(heading)), ("tags", "+".join(own))) if pair[1])
         key = "\n".join(("note", source.within, text, str(counts[text])))
-        yield Message(key, text, place, f"file:{source.within}", day, source.within, title, fields)
+        shown = embedded_in(text)
+        yield Message(key, text, place, f"file:{source.within}", day, source.within, title, fields, attached=shown)
+
+
+def embedded_in(text: str) -> tuple[str, ...]:
+    """The names of the pictures and files that a note shows; a note within a note is none."""
+    paths = (PurePosixPath((match[1] or match[2]).strip()) for match in EMBEDDED.finditer(text))
+    return tuple(path.name for path in paths if path.suffix.lower() not in ("", ".md", ".markdown"))
 
 
 def tags_of(fields: Any) -> list[str]:

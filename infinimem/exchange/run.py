@@ -11,7 +11,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,8 +20,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from infinimem.errors import BadInput, StorageFailed
 from infinimem.exchange import formats
 from infinimem.exchange.inputs import Input, inputs_of
-from infinimem.exchange.message import ATTACHMENT, Message, Skipped, Unread
+from infinimem.exchange.message import ATTACHMENT, Found, Message, Skipped, Unread
 from infinimem.exchange.place import Placed
+from infinimem.exchange.revised import Remembered, compare
 from infinimem.model import Signature
 from infinimem.store.buffer import Draft
 from infinimem.store.imported import KnownIds, append_new, id_of
@@ -70,7 +71,8 @@ class Imported:
     `ranges` are the first and last seqs of the runs that were written; `attached` counts the files and pictures that
     what was added names, `file_texts` the entries that are the text of one; `sources` who said what was added;
     `others` the files that hold no messages of a known format; `extracted` what a model took out, where one was asked;
-    `flushed` what was sorted into topics.
+    `flushed` what was sorted into topics. `edited` counts what was added in the place of what it was edited from;
+    `gone` are notes, each with the seqs of what it no longer says, which stays.
     """
 
     files: tuple[FileRead, ...] = ()
@@ -87,6 +89,8 @@ class Imported:
     notes: tuple[str, ...] = ()
     extracted: Extracted | None = None
     flushed: Report | None = None
+    edited: int = 0
+    gone: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @property
     def messages(self) -> int:
@@ -125,7 +129,8 @@ class Spool:
             self._runs.append((message.time, len(self._runs), start, start))
             self._open = message.conversation
         began, number, start, _ = self._runs[-1]
-        own = (("of", id_of(message.of) if message.of else ""), ("expires", message.expires))
+        replaces = str(message.replaces) if message.replaces else ""
+        own = (("of", id_of(message.of) if message.of else ""), ("expires", message.expires), ("supersedes", replaces))
         values = (one, message.text, message.source, message.time, message.title, message.fields, own)
         if message.topic:
             self.places[one] = message.topic, message.heading
@@ -214,9 +219,10 @@ def files_of(paths: Sequence[Path], form: str) -> tuple[list[tuple[Input, format
                 continue
             several = several or ": " in one.name
             fits = not several or wanted is None or one.within.lower().endswith(tuple(filter(None, wanted.suffixes)))
+            known = len(faults)
             found = (wanted if fits else None) if wanted else known_format(one, faults)
             if found is None:
-                others.append(one.name)
+                others += [one.name] if len(faults) == known else []
             else:
                 chosen.append((one, found))
         if len(chosen) == before and not faults:
@@ -230,7 +236,10 @@ def known_format(one: Input, faults: list[Unread]) -> formats.Format | None:
     import zipfile
 
     try:
-        return formats.format_of(one)
+        found = formats.format_of(one)
+        if found is None and formats.is_text(one.within) and b"\x00" in one.head():
+            faults.append(Unread(one.name, "there are zero bytes in it, so this is no text; save it as UTF-8"))
+        return found
     except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
         faults.append(Unread(one.name, f"it cannot be read: {error}"))
         return None
@@ -249,6 +258,8 @@ class Tally:
     repeated: int = 0
     attached: int = 0
     file_texts: int = 0
+    edited: int = 0
+    gone: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     sources: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[Unread] = field(default_factory=list)
@@ -276,9 +287,11 @@ class Tally:
             self._here = (file.name, message.conversation)
             self._said = {}
             self.conversations += 1
-        one = id_of(message.key)
+        one = message.known_as or id_of(message.key)
         words = hash(message.text)
-        if self._said.setdefault(one, words) != words:  # the same id with other words, in one conversation
+        if (
+            not message.known_as and self._said.setdefault(one, words) != words
+        ):  # the same id with other words, in one conversation
             one = id_of(f"{message.key}\n{message.text}")
         number = int(one, 32)
         if number in self._met or (self.known is not None and one in self.known):
@@ -292,6 +305,7 @@ class Tally:
             self.skipped[FORGOTTEN] += 1
             return
         self.added += 1
+        self.edited += message.replaces > 0
         self.attached += len(message.attached)
         self.file_texts += ATTACHMENT in dict(message.fields)
         self.sources[message.source] += 1
@@ -322,24 +336,56 @@ def valid(text: str) -> str:
 
 
 def read_files(
-    chosen: Sequence[tuple[Input, formats.Format]], tally: Tally, branches: bool, progress: Progress
+    chosen: Sequence[tuple[Input, formats.Format]],
+    tally: Tally,
+    branches: bool,
+    progress: Progress,
+    memory: Callable[[], Remembered],
+    whole: bool,
 ) -> list[FileRead]:
-    """Read every file; gives what each of them held."""
+    """Read every file; gives what each of them held. What is edited in place is held against `memory`.
+
+    With `whole`, a folder is read: of a note that was in it nobody else has to tell where it went.
+    """
     import zipfile
     import zlib
 
     tell = Telling(progress, sum(source.size for source, _ in chosen))
     files: list[FileRead] = []
+    edited = [source.within for source, found in chosen if found.is_edited]
+    there = memory() if edited else Remembered({})
+    present = set(edited) if whole else set()
     for source, found in chosen:
         before = tally.figures()
         try:
-            for one in found.read(replace(source, open=opener(source, tell)), branches=branches):
+            reading: Iterable[Found] = found.read(replace(source, open=opener(source, tell)), branches=branches)
+            if found.is_edited:
+                reading, gone = compare(list(reading), source.within, there, present)
+                if gone:
+                    tally.gone.append((source.name, tuple(sorted(kept.seq for kept in gone))))
+            for one in reading:
                 tally.take(source, one)
         except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             tally.problems.append(Unread(source.name, f"it cannot be read on: {error}"))
-        ways = (later - earlier for earlier, later in zip(before, tally.figures(), strict=True))
+        ways = [later - earlier for earlier, later in zip(before, tally.figures(), strict=True)]
         files.append(FileRead(source.name, found.name, *ways))
+        if not any(ways[:3]):
+            tally.notes.update(dict.fromkeys(what_it_looks_like(source, found)))
     return files
+
+
+def what_it_looks_like(source: Input, read_as: formats.Format) -> Iterator[str]:
+    """A hint where a file holds nothing of the format that it was read as: which one it looks like."""
+    import zipfile
+
+    try:
+        like = formats.format_of(source)
+    except (OSError, zipfile.BadZipFile, NotImplementedError):
+        return
+    if like is not None and like is not read_as:
+        yield f"{source.name} holds no messages of {read_as.name}; it looks like {like.about}: --from {like.name}"
+    elif like is None:
+        yield f"{source.name} holds no messages of {read_as.name}, nor does it look like any other format"
 
 
 class Telling:
@@ -398,11 +444,12 @@ class Hooks:
 
     `extracting` writes what was read and the facts that a model takes out of it. `flush` is called for every 500
     entries or so: what a flush costs grows with what waits in CURRENT. `place` puts entries where they stood that stood
-    in topic documents. `load` loads an export of infinimem.
+    in topic documents. `load` loads an export of infinimem. `remembered` tells what memory shows of notes.
     """
 
     load: Callable[[Path], Loaded]
     place: Callable[[Sequence[Placed]], Report]
+    remembered: Callable[[], Remembered] = lambda: Remembered({})
     extracting: Extracting | None = None
     flush: Callable[[], Report] | None = None
 
@@ -433,7 +480,8 @@ def import_files(
     spool = Spool(root / STATE) if chosen and not dry_run else None
     tally = Tally(known, spool, keeps_all=hooks.extracting is not None, again=again, problems=faults)
     try:
-        files = [*loaded.files, *read_files(chosen, tally, branches, progress)]
+        whole = any(path.is_dir() for path in paths) or len(chosen) > 1
+        files = [*loaded.files, *read_files(chosen, tally, branches, progress, hooks.remembered, whole)]
         done = write_spooled(root, spool, known, observed, hooks, progress) if spool is not None else Written()
     finally:
         if spool is not None:
@@ -444,7 +492,7 @@ def import_files(
         () if dry_run else (*loaded.ranges, *done.ranges), tally.attached, tally.file_texts,
         dict(tally.sources.most_common()), dict(tally.skipped.most_common()), tuple(tally.problems), tuple(others),
         (*loaded.notes, *tally.notes),
-        hooks.extracting.found if hooks.extracting else None, done.flushed,
+        hooks.extracting.found if hooks.extracting else None, done.flushed, tally.edited, tuple(tally.gone),
     )  # fmt: skip
 
 

@@ -283,13 +283,21 @@ def bad_merge(step: Merge, desk: Desk, gates: Gates) -> str:
         problem = unchangeable(topic, desk)
         if problem:
             return problem
-        own = [key for key in desk.documents[topic].header.fields if key not in OUR_KEYS]
-        if own and topic != step.into:
-            return f"{topic} has front matter of its own ({', '.join(own[:3])}); move it by hand first"
-        if topic != step.into and is_pinned(desk.documents[topic]):
-            return f"{topic} is pinned (aux.pinned); merge the other way, or unpin it first"
-        if topic != step.into and has_comment(desk.documents[topic]):
-            return f"{topic} has comments in its front matter; move them by hand first"
+        problem = "" if topic == step.into else unmovable(desk.documents[topic])
+        if problem:
+            return problem
+    return ""
+
+
+def unmovable(document: Document) -> str:
+    """Why a document has to stay where it is, under its name; "" where it may go into another."""
+    own = [key for key in document.header.fields if key not in OUR_KEYS]
+    if own:
+        return f"{document.id} has front matter of its own ({', '.join(own[:3])}); move it by hand first"
+    if is_pinned(document):
+        return f"{document.id} is pinned (aux.pinned); merge the other way, or unpin it first"
+    if has_comment(document):
+        return f"{document.id} has comments in its front matter; move them by hand first"
     return ""
 
 

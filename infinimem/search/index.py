@@ -376,6 +376,19 @@ class Index:
             ]
         )
 
+    def in_topics(self, key: str, value: str, most: int) -> list[Unit]:
+        """Entries of topics whose signature field `key` is `value`; of very many, only so many as are found first."""
+        from infinimem.search.shelf import VISIBLE
+
+        buffer = path_of(CURRENT)
+        return self._mended(
+            lambda: [
+                record.unit
+                for shelf in self._shelves
+                for record in shelf.with_fact(key, value, VISIBLE, most, without=buffer)
+            ]
+        )
+
     def evidence(self, seq: int) -> list[Unit]:
         """Every line of evidence about a seq, entries and events, by file and line."""
         from infinimem.search.shelf import EVIDENCE

@@ -219,11 +219,16 @@ class Shelf:
         records = [self._record(address) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
-    def with_fact(self, key: str, value: str, kind: int) -> list[Record]:
-        """Every record of a kind whose signature field `key` is `value`, by place."""
+    def with_fact(self, key: str, value: str, kind: int, most: int = 0, without: str = "") -> list[Record]:
+        """Every record of a kind whose signature field `key` is `value`, by place; of very many, only `most`.
+
+        `without` is the path of a file of which none is wanted.
+        """
         says_it = Query.term_query(self._schema, "facts", _safe(f"{key}={value}"))
         clauses = [(Occur.Must, says_it), (Occur.Must, self._kind(kind))]
-        addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
+        if without:
+            clauses.append((Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))))
+        addresses = self._find(self._unmasked(clauses), most or max(1, self._searcher.num_docs))
         records = [self._record(address) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 

@@ -350,7 +350,7 @@ def test_notes_keep_their_title_heading_tags_day_and_links(library: Library, tmp
     done = library.import_(vault)
     rows = {entry.text: entry for entry in entries(library)}
     assert list(rows) == [
-        "employer: Nordlys", "She sails [[Terna|the boat]] #sailing\nevery Sunday.", "staff engineer\n  - since May",
+        "aliases: [M]\nemployer: Nordlys", "She sails [[Terna|the boat]] #sailing\nevery Sunday.", "staff engineer\n  - since May",
         "on Tuesdays in Bergen", "```\n# no heading\n\n- no item\n```", "| a | b |\n|---|---|\n| 1 | 2 |",
         "TODO paint the hull", "met [[Ines]]",
     ]  # fmt: skip
@@ -954,3 +954,74 @@ def test_a_model_takes_the_facts_out_and_sorts_what_came_in_over_http(tmp_path: 
     assert library.status().buffered == 0
     assert any(row.topic == "terna" for row in library.catalog()), [row.topic for row in library.catalog()]
     assert not library.check()
+
+
+def test_a_file_of_another_format_is_said_to_look_like_it(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, dumped([conversation("c", "Terna has berth 12.")]))
+    assert main(["-L", str(library.root), "import", "--from", "claude", str(path)]) == 1
+    assert "it looks like ChatGPT's export: --from chatgpt" in capsys.readouterr().err
+    plain = saved(tmp_path, b"{}", "plain.json")
+    assert main(["-L", str(library.root), "import", "--from", "claude", str(plain)]) == 1
+    assert "nor does it look like any other format" in capsys.readouterr().err
+
+
+def test_a_number_of_thousands_of_digits_is_called_so(library: Library, tmp_path: Path) -> None:
+    said = [conversation("a", "Before.", n=12345678), conversation("c", "Terna has berth 12.")]
+    content = dumped(said).replace(b"12345678", b"9" * 5000)
+    done = library.import_(saved(tmp_path, content))
+    assert texts(library) == ["Before.", "Terna has berth 12."]
+    assert [one.why.partition(" at byte")[0] for one in done.problems] == ["a number of thousands of digits"]
+    line = b'{"role": "user", "n": ' + b"9" * 5000 + b"}\n"
+    done = library.import_(saved(tmp_path, line, "memory.jsonl"), form="mcp-memory")
+    assert [one.why for one in done.problems] == ["this cannot be read (a number of thousands of digits)"]
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_chat_in_utf_16_is_read_or_refused_in_a_sentence(library: Library, tmp_path: Path, coding: str) -> None:
+    chat = "01/05/26, 09:12 - Ann: Berth 12 🚲\r\n01/05/26, 09:13 - Ben: and 会\r\n" * 3000
+    marked = chat if coding == "utf-16" else f"\ufeff{chat}"
+    done = library.import_(saved(tmp_path, marked.encode(coding), "chat.txt"))
+    assert (done.added, done.problems) == (6000, ())
+    assert "Berth 12 🚲" in texts(library)
+    if coding != "utf-16":
+        bare = library.import_(saved(tmp_path, chat.encode(coding), "bare.txt"))
+        assert (bare.added, len(bare.problems)) == (0, 1)
+        assert "save it as UTF-8" in bare.problems[0].why
+
+
+def test_files_that_come_with_an_export_are_called_what_they_are(
+    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", dumped([conversation("c", "Terna has berth 12.")]))
+        archive.writestr("user.json", "{}")
+        archive.writestr("shared_conversations.json", "[]")
+        archive.writestr("odd.json", "{}")
+    assert main(["-L", str(library.root), "import", str(path)]) == 0
+    said = capsys.readouterr().err
+    assert "left alone: user.json (your account), shared_conversations.json (links that you shared)" in said
+    assert "no messages of a known format in export.zip: odd.json" in said
+
+
+def test_files_that_a_chat_names_are_counted(library: Library, tmp_path: Path) -> None:
+    chat = (
+        "01/05/26, 09:12 - Ann: \u200eIMG-20260501-WA0001.jpg (file attached)\nOur berth\n"
+        "01/05/26, 09:13 - Ben: \u200e<attached: 00000012-PHOTO.jpg>\n01/05/26, 09:14 - Ben: \u200e<Media omitted>\n"
+        "01/05/26, 09:15 - Ann: \u200e<Media omitted>\nThe engine\n01/05/26, 09:16 - Ann: not <attached> here\n"
+    )
+    done = library.import_(saved(tmp_path, chat.encode(), "chat.txt"))
+    assert (done.added, done.attached, done.skipped) == (4, 3, {"media left out": 1})
+    assert library.import_(tmp_path / "chat.txt").added == 0
+
+
+def test_what_a_note_shows_is_counted_and_its_aliases_are_kept(library: Library, tmp_path: Path) -> None:
+    note = (
+        "---\naliases: [The boat, T]\ntags: [boat]\n---\n![[berth 12.jpg|200]] and ![plan](img/plan.pdf \"Plan\")\n\n"
+        "![[Another note]] [[Terna|her]] ![](https://example.org/a/b.png)\n"
+    )  # fmt: skip
+    done = library.import_(saved(tmp_path, note.encode(), "Terna.md"))
+    assert (done.added, done.attached) == (3, 3)
+    assert "aliases: [The boat, T]" in texts(library)

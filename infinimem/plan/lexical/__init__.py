@@ -7,19 +7,37 @@ from infinimem.plan.lexical.route import Candidate, plan_merge, route
 from infinimem.plan.lexical.segment import is_talk, part, segment
 from infinimem.plan.lexical.split import plan_promote, plan_split
 from infinimem.plan.lexical.summary import pieces_of, summarise
+from infinimem.plan.lexical.titled import (
+    Titled,
+    gather,
+    holds,
+    is_stream,
+    is_titled,
+    only_title,
+    part_titled,
+    pieces_of_stream,
+)
 from infinimem.plan.lexical.titles import heading_of, slug_of, title_of
 
 __all__ = [
     "Candidate",
     "Frequencies",
     "Named",
+    "Titled",
     "duplicates",
+    "gather",
     "heading_of",
+    "holds",
     "is_odds",
+    "is_stream",
     "is_talk",
+    "is_titled",
     "named_in",
+    "only_title",
     "part",
+    "part_titled",
     "pieces_of",
+    "pieces_of_stream",
     "place",
     "plan_merge",
     "plan_promote",

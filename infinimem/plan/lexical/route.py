@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from infinimem.model import Create, Entry, Extend, Merge, Step
-from infinimem.plan.lexical.titles import SITTING, heading_of, slug_of, title_of
+from infinimem.plan.lexical.titles import SITTING, fitted, heading_of, name_under, slug_of, title_of
 from infinimem.plan.lexical.weigh import Vector, cosine, rarity, telling, term_counts, vector, vocatives
 from infinimem.text.tokens import estimate
 
@@ -35,9 +35,14 @@ class Candidate:
 
 
 def route(
-    block: Sequence[Entry], candidates: Sequence[Candidate], taken: Collection[str], limit_tokens: int
+    block: Sequence[Entry],
+    candidates: Sequence[Candidate],
+    taken: Collection[str],
+    limit_tokens: int,
+    *,
+    under: str = "",
 ) -> list[Step]:
-    """The steps that put a block into the document most like it, or into a new one.
+    """The steps that put a block into the document most like it, or into a new one, named after the title `under`.
 
     `taken` are the ids that exist; a document at twice the limit takes no more before it is split.
     """
@@ -50,7 +55,11 @@ def route(
         target = ranked[0][1]
         return [Extend(target.topic, _heading_in(block, target, weights), seqs)]
     around = telling(entry for candidate in candidates for entry in candidate.entries)
-    title = title_of(block, [candidate.title for candidate in candidates], around)
+    others = [candidate.title for candidate in candidates]
+    if under:
+        title = name_under(under, block, others, around) if candidates else fitted([under])
+    else:
+        title = title_of(block, others, around)
     topic = slug_of(title, taken)
     return [Create(topic, title), Extend(topic, heading_of(block, around), seqs)]
 

@@ -27,7 +27,7 @@ def segment(entries: Sequence[Entry]) -> list[tuple[Entry, ...]]:
     notes: list[Entry] = []
     for run in _runs(entries):
         if _is_conversation(run):
-            blocks += _stretches(run)
+            blocks += stretches(run)
         else:
             notes += run
     blocks += group_notes(notes)
@@ -41,7 +41,7 @@ def part(entries: Sequence[Entry]) -> tuple[list[tuple[Entry, ...]], list[Entry]
     notes: list[Entry] = []
     for run in _runs(entries):
         if is_talk(run):
-            talks += _stretches(run)
+            talks += stretches(run)
         else:
             notes += run
     return talks, notes
@@ -74,7 +74,7 @@ def _is_conversation(run: Sequence[Entry]) -> bool:
     return len(run) >= 4 and all(entry.source for entry in run) and 3 * changes >= 2 * (len(run) - 1)
 
 
-def _stretches(run: Sequence[Entry]) -> list[tuple[Entry, ...]]:
+def stretches(run: Sequence[Entry]) -> list[tuple[Entry, ...]]:
     """The cheapest segmentation by Utiyama and Isahara (ACL 2001): each stretch has words of its own.
 
     A stretch costs the bits to say its words by their own smoothed frequencies, and a constant.

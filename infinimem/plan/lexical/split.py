@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from infinimem.model import Document, Entry, Part, Split
 from infinimem.plan.lexical.route import SAME_SUBJECT, TINY
 from infinimem.plan.lexical.segment import segment
+from infinimem.plan.lexical.titled import name_titled
 from infinimem.plan.lexical.titles import slug_of, title_of
 from infinimem.plan.lexical.weigh import Vector, cosine, rarity, subject_terms, telling, term_counts, vector, vocatives
 from infinimem.text.tokens import estimate
@@ -36,8 +37,8 @@ def plan_split(document: Document, limit_tokens: int, taken: Collection[str]) ->
     titles: list[str] = []
     parts: list[Part] = []
     for group in groups:
-        others = (entry for other in groups if other is not group for entry in other)
-        title = title_of(group, titles, telling(others))
+        weights = telling(entry for other in groups if other is not group for entry in other)
+        title = name_titled(group, titles, weights) or title_of(group, titles, weights)
         topic = slug_of(title, used) if parts else document.id
         used.add(topic)
         titles.append(title)

@@ -84,6 +84,29 @@ def name_subject(entries: Sequence[Entry], telling: Mapping[str, float], avoid: 
     return next((title for title in titles if slug_of(title, ()) not in used), titles[0])
 
 
+def fitted(titles: Sequence[str]) -> str:
+    """As many of some titles as fit, the first at least in part."""
+    name = titles[0] if len(titles[0]) <= LONGEST_TITLE else titles[0][: LONGEST_TITLE - 1].rsplit(" ", 1)[0] + "…"
+    for title in titles[1:]:
+        if len(name) + len(title) + 2 <= LONGEST_TITLE:
+            name += f", {title}"
+    return name
+
+
+def name_under(
+    title: str, entries: Sequence[Entry], avoid: Collection[str], weights: Mapping[str, float] | None = None
+) -> str:
+    """A title with what a part of it is about: `Family: boat, berth`."""
+    used = {slug_of(one, ()) for one in avoid}
+    said = set(subject_terms(title))
+    found = [name for name in subjects(entries, 8, weights) if not said.issuperset(subject_terms(name))]
+    lead = fitted([title])
+    names = [f"{lead}: {name}" for name in found if len(lead) + len(name) + 2 <= LONGEST_TITLE + 16]
+    longer = [f"{names[0]}, {name}" for name in found[1:] if names and len(names[0]) + len(name) + 2 <= LONGEST_TITLE]
+    choices = [*longer[:3], *names] or [lead]
+    return next((name for name in choices if slug_of(name, ()) not in used), choices[0])
+
+
 def _telling(name: str, telling: Mapping[str, float]) -> float:
     """How much a phrase sets its entries apart: the mean of its words, a little more for a name."""
     values = [telling.get(term, 0.0) for term in subject_terms(name)]
