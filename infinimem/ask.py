@@ -54,11 +54,14 @@ class Evidence:
     """The seq that took its place, where one did."""
     contradicts: tuple[int, ...] = ()
     """Seqs of entries that cannot be true together with it; they are among the evidence, too."""
+    library: str = ""
+    """Which of many libraries it is from; a seq is one of its library."""
 
     @property
     def place(self) -> str:
-        """`topic:line`, as citations name it."""
-        return f"{self.topic}:{self.span.start}"
+        """`topic:line`, as citations name it; of one of many libraries `library/topic:line`."""
+        where = f"{self.topic}:{self.span.start}"
+        return f"{self.library}/{where}" if self.library else where
 
 
 @dataclass(frozen=True, slots=True)

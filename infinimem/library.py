@@ -149,6 +149,16 @@ class Library:
 
         return view(self.root, self.audience, self.settings.access(self.audience))
 
+    def place_for_model(self) -> Path:
+        """The folder in which a model reads for this library's audience: what both may see, up to date."""
+        access = self.settings.access("model")
+        if not access or self.audience == "model":
+            return self.place()
+        from infinimem.access.sight import MODEL
+        from infinimem.access.view import view
+
+        return view(self.place(), MODEL, access)
+
     @property
     def is_restricted(self) -> bool:
         """Whether a rule keeps anything from this library's audience."""
@@ -831,8 +841,8 @@ class Library:
         from infinimem.readers.links import Walk
         from infinimem.readers.run import answer
 
-        place, index = self._seen_by_model(filter)
-        memory = open_memory(place, index, filter, self.settings.text("language"))
+        place = self.place_for_model()
+        memory = open_memory(place, self.index_at(filter, place), filter, self.settings.text("language"))
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
         found = answer(
@@ -853,18 +863,6 @@ class Library:
 
             found = under_real_names(found, names_in(place))
         return self._noted(question, filter, found)
-
-    def _seen_by_model(self, filter: Filter) -> tuple[Path, Index]:
-        """The folder in which a model reads for this library's audience, and the index that it asks there."""
-        access = self.settings.access("model")
-        place = self.place()
-        if not access or self.audience == "model":
-            return place, self.index_at(filter)
-        from infinimem.access.sight import MODEL
-        from infinimem.access.view import view
-
-        seen = view(place, MODEL, access)
-        return seen, self._past(filter, seen) or self._fresh("model", seen)
 
     def _noted(self, question: str, filter: Filter, answer: Answer) -> Answer:
         """The answer, once the log of recalls says what it showed; what is asked of the past teaches nothing."""
@@ -1139,9 +1137,12 @@ class Library:
             mine = self.__dict__.setdefault("_indexes", threading.local())  # one, whichever thread comes first
         return mine
 
-    def index_at(self, filter: Filter) -> Index:
-        """The index that a filter asks: of now, or of what there was at its dates."""
-        return self._past(filter) or self.index()
+    def index_at(self, filter: Filter, place: Path | None = None) -> Index:
+        """The index that a filter asks, of `place` or `place_for_model`: of now, or of what there was at its dates."""
+        own = self.place()
+        if place is None or place == own:
+            return self._past(filter, own) or self._fresh("index", own)
+        return self._past(filter, place) or self._fresh("model", place)
 
     def _past(self, filter: Filter, place: Path | None = None) -> PastIndex | None:
         """What there was at the dates of a filter, replayed again where a file has changed; None where it has none."""

@@ -1,4 +1,4 @@
-"""Libraries flushed by a cluster of real worker processes, one of which is killed."""
+"""Libraries flushed and searched by a cluster of real worker processes, one of which is killed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from infinimem.fleet.ask import ask_below
 from infinimem.fleet.below import libraries_below
-from infinimem.fleet.cluster import flush_on_cluster
+from infinimem.fleet.cluster import ask_on_cluster, flush_on_cluster, search_on_cluster
 from infinimem.fleet.flush import flush_below
+from infinimem.fleet.search import Found, search_below
 from tests.test_fleet import due, every_entry_once, make
+from tests.test_fleet_search import QUERIES, apart_and_together
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("default")  # of tornado and asyncio, at the cluster's end
@@ -54,3 +57,27 @@ def test_a_poisoned_library_and_a_killed_worker_cost_no_other_library(tmp_path: 
     assert every_entry_once(tmp_path, NUMBER)
     again = [one.status for one in flush_on_cluster(client, tmp_path, "lexical")]  # type: ignore[arg-type]
     assert again == ["nothing"] * NUMBER
+
+
+def test_a_search_on_the_cluster_finds_what_a_search_here_finds(tmp_path: Path, client: object) -> None:
+    many, _ = apart_and_together(tmp_path, flushed=True)
+    for query in QUERIES[1:4]:
+        here = search_below(many, query, 8, processes=1)
+        assert here.hits or query == QUERIES[3]
+        there = search_on_cluster(client, many, query, 8)  # type: ignore[arg-type]
+        assert [as_told(one) for one in there.hits] == [as_told(one) for one in here.hits]
+        assert (there.searched, there.holding, there.troubles) == (here.searched, here.holding, ())
+    answered = ask_on_cluster(client, many, QUERIES[1], reader="bm25")  # type: ignore[arg-type]
+    expected = ask_below(many, QUERIES[1], reader="bm25", processes=1)
+    assert answered.answer.citations == expected.answer.citations != ()
+    (many / "agent-012" / "infinimem.yaml").write_text("format: 99\n")
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)  # type: ignore[attr-defined]
+    broken = search_on_cluster(client, many, "Admiral", 8)  # type: ignore[arg-type]
+    assert broken.hits
+    assert [Path(one.path).name for one in broken.troubles] == ["agent-012"]
+    assert broken.searched == 9
+
+
+def as_told(one: Found) -> tuple[str, str, int, float]:
+    """A hit without what floating point makes of it."""
+    return one.library, one.hit.unit.path, one.hit.line, round(one.hit.score, 9)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from infinimem.ask import Answer, Evidence, Round
+    from infinimem.fleet.search import Trouble
     from infinimem.grep import Match
     from infinimem.model import Filter, Hit, Unit
 
@@ -53,6 +54,7 @@ SHOWN = 20
         "infinimem ask 'Where did Maya work?' --as-of 2026-02",
         "infinimem ask 'What did Ines say?' --where source=Ines --since 2026-05 -k 3",
         "infinimem ask Where does Maya work? && infinimem ask --good",
+        "infinimem ask --root . Where does Maya work?",
     )
 )
 def ask(
@@ -77,12 +79,15 @@ def ask(
     trace: Annotated[bool, typer.Option("--trace", help="Say how it was found.")] = False,
     good: Annotated[bool, typer.Option("--good", help="Note that the answer is good; alone: the last one.")] = False,
     bad: Annotated[bool, typer.Option("--bad", help="Note that the answer is bad; alone: the last one.")] = False,
+    root: Annotated[str, typer.Option(metavar="DIR", help="Ask every library below a folder.")] = "",
 ) -> int:
     """Answer a question from memory, with the place of every piece of evidence.
 
     The exit code is 1 when memory does not hold it, 4 when a model failed to write the answer. What --good and --bad
-    note is for `reconsolidate`.
+    note is for `reconsolidate`. With --root a library that cannot be asked makes the exit code 5.
     """
+    if root and (good or bad):
+        raise BadInput("--good and --bad are noted in one library: use -L DIR")
     if good and bad:
         raise BadInput("give one of --good and --bad")
     verdict = "good" if good else "bad" if bad else ""
@@ -90,6 +95,9 @@ def ask(
         return tell_verdict(ctx, verdict)
     words = text_of(question or [], "question")
     filter = filter_of(where, since, until, ns, as_of, known_at, everything)
+    if root:
+        reader = "bm25" if evidence else reader
+        return ask_root(ctx, root, words, reader, k or 0, filter, alone=evidence, trace=trace)
     streams = is_terminal() and not wants_json(ctx)
     heard = Heard()
     library = shown_library(ctx)
@@ -113,6 +121,68 @@ def ask(
     if answer.failed:
         return ModelFailed.exit_code
     return 0 if answer.found else 1
+
+
+def ask_root(
+    ctx: typer.Context, root: str, question: str, reader: str, k: int, filter: Filter, *, alone: bool, trace: bool
+) -> int:
+    """Ask every library below a folder."""
+    import os
+
+    from infinimem.cli.progress import progress
+    from infinimem.fleet.ask import ask_below
+
+    folder = root_folder(root)
+    heard = Heard()
+    with progress() as show:
+        answered = ask_below(
+            folder, question, reader=reader, k=k, filter=filter, audience=os.environ.get("INFINIMEM_AUDIENCE", ""),
+            progress=lambda done: show("asking", done, 0),
+        )  # fmt: skip
+    answer = answered.answer
+    if wants_json(ctx):
+        values = answer_values(answer)
+        for name, pieces in (("evidence", answer.evidence), ("nearest", answer.nearest)):
+            values[name] = [
+                {"library": str(answered.folders[piece.library]), "place": piece.place, **evidence_values(piece)}
+                for piece in pieces
+            ]
+        emit(
+            {
+                "root": str(folder),
+                "searched": answered.searched,
+                "holding": answered.holding,
+                **values,
+                "troubles": [{"path": one.path, "why": one.why} for one in answered.troubles],
+            }
+        )
+    else:
+        print_answer(folder, answer, filter, heard.text, alone=alone, scores=trace)
+        tell_troubles(answered.troubles)
+    if trace:
+        say(f"{count(answered.searched, 'library', 'libraries')} asked, {answered.holding:,} hold any of the words")
+        say_how(answer, filter)
+    if answer.failed:
+        return ModelFailed.exit_code
+    return 5 if answered.troubles else 0 if answer.found else 1
+
+
+def root_folder(root: str) -> Path:
+    """The folder that --root names. Raises `BadInput`."""
+    from pathlib import Path
+
+    folder = Path(root).expanduser().absolute()
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is no folder; name one that libraries lie in")
+    return folder
+
+
+def tell_troubles(troubles: Sequence[Trouble]) -> None:
+    """Name the libraries that were left out."""
+    for trouble in troubles[:SHOWN]:
+        say(f"{shown(trouble.path)}: {on_one_line(trouble.why)}")
+    if len(troubles) > SHOWN:
+        say(f"and {len(troubles) - SHOWN:,} more; --json lists them all")
 
 
 def tell_verdict(ctx: typer.Context, verdict: str) -> int:
@@ -176,8 +246,10 @@ def print_answer(root: Path, answer: Answer, filter: Filter, heard: str, *, alon
             out("\n".join(wrap(shown(answer.text), min(width(), READABLE))) if is_terminal() else answer.text)
         out()
         cited = set(answer.citations)
-        opposed = {seq for piece in answer.evidence if piece.place in cited for seq in piece.contradicts}
-        wanted = [piece for piece in answer.evidence if piece.place in cited or not opposed.isdisjoint(piece.seqs)]
+        opposed = {one for piece in answer.evidence if piece.place in cited for one in opposed_by(piece)}
+        wanted = [
+            piece for piece in answer.evidence if piece.place in cited or not opposed.isdisjoint(entries_of(piece))
+        ]
         print_evidence(root, tuple(wanted), scores=scores)
     else:
         if not alone:
@@ -208,9 +280,19 @@ def print_evidence(root: Path, pieces: tuple[Evidence, ...], *, scores: bool = F
             out()
         out(evidence_head(root, piece) + (paint(f"  {piece.score:.2f}", "dim") if scores else ""))
         out(paragraph(piece.text + date_notes(piece.text, piece.time or piece.observed)))
-        others = [other.place for other in pieces if not set(piece.contradicts).isdisjoint(other.seqs)]
+        others = [other.place for other in pieces if not opposed_by(piece).isdisjoint(entries_of(other))]
         if others:
             out(paint(f"  ! contradicts {', '.join(f'[{shown(place)}]' for place in others)}", "yellow"))
+
+
+def entries_of(piece: Evidence) -> set[tuple[str, int]]:
+    """The entries that a piece stands for; a seq is one of its library."""
+    return {(piece.library, seq) for seq in piece.seqs}
+
+
+def opposed_by(piece: Evidence) -> set[tuple[str, int]]:
+    """The entries that a piece contradicts."""
+    return {(piece.library, seq) for seq in piece.contradicts}
 
 
 def evidence_head(root: Path, piece: Evidence) -> str:
@@ -225,7 +307,8 @@ def evidence_head(root: Path, piece: Evidence) -> str:
         from rich.cells import cell_len
 
         words = cut(words, max(24, width() - cell_len(place) - 1))
-    link = linked(paint(place, "bold cyan"), root, piece.path, piece.span.start)
+    path = f"{piece.library}/{piece.path}" if piece.library else piece.path
+    link = linked(paint(place, "bold cyan"), root, path, piece.span.start)
     return f"{link} {paint(words, 'dim')}".rstrip()
 
 
@@ -356,9 +439,7 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
     from infinimem.cli.progress import progress
     from infinimem.fleet.search import search_below
 
-    folder = Path(root).expanduser().absolute()
-    if not folder.is_dir():
-        raise BadInput(f"{folder} is no folder; name one that libraries lie in")
+    folder = root_folder(root)
     with progress() as show:
         found = search_below(
             folder, query, k, filter=filter, audience=os.environ.get("INFINIMEM_AUDIENCE", ""),
@@ -377,10 +458,7 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
     else:
         for one in found.hits:
             print_hits(Path(one.library), [one.hit], os.path.relpath(one.library, folder))
-        for trouble in found.troubles[:SHOWN]:
-            say(f"{shown(trouble.path)}: {on_one_line(trouble.why)}")
-        if len(found.troubles) > SHOWN:
-            say(f"and {len(found.troubles) - SHOWN:,} more; --json lists them all")
+        tell_troubles(found.troubles)
     if not found.hits:
         say(f"nothing found in {count(found.searched, 'library', 'libraries')} below {shown(str(folder))}")
     return 5 if found.troubles else 0 if found.hits else 1

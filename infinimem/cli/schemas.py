@@ -18,6 +18,7 @@ ABOUT = {
     "flush-root": "flush --root DIR --json: what became of many libraries",
     "flush-estimate": "flush --estimate --json: what a model would cost",
     "ask": "ask --json: answer, citations, evidence",
+    "ask-root": "ask --root DIR --json: answer, citations, evidence of many libraries",
     "status": "status --json: sizes, ages, problems",
     "catalog": "catalog --json: the topics",
     "search": "search --json: hits, best first",
@@ -222,6 +223,11 @@ def output_schema(name: str) -> Schema:
             )
         case "ask":
             return answer_schema()
+        case "ask-root":
+            return answer_schema(
+                root=text(), searched=number("libraries"), holding=number("libraries that hold any of the words"),
+                troubles=rows(record(path=text(), why=text()), "libraries that were not asked"),
+            )  # fmt: skip
         case "search":
             opposed = rows(number(least=1), "entries that cannot be true together with it")
             return rows(record(**PIECE, fields=FIELDS, contradicts=opposed))
@@ -259,8 +265,8 @@ def written_fields() -> dict[str, Schema]:
     }
 
 
-def answer_schema() -> Schema:
-    """What `ask` prints: the answer, what it rests on, and how that was found."""
+def answer_schema(**of_many: Schema) -> Schema:
+    """What `ask` prints: the answer, what it rests on, and how that was found; `of_many` is told of many libraries."""
     one = record(
         calls=rows(text(), "tool calls and what came of each"),
         new=number("entries not shown before"),
@@ -269,11 +275,14 @@ def answer_schema() -> Schema:
     )
     by = number("the entry that took its place; 0 for none")
     opposed = rows(number(least=1), "entries that cannot be true together with it")
-    piece = record(**PIECE, by=by, contradicts=opposed)
+    library = {"library": text("its path"), "place": text("as citations name it")} if of_many else {}
+    piece = record(**library, **PIECE, by=by, contradicts=opposed)
+    readers = ["gathered", "bm25"] if of_many else ["agentic", "hybrid", "summary", "bm25"]
     return record(
+        **of_many,
         answer=text("empty when no model wrote one"),
         found=truth("false: not in memory"),
-        citations=rows(text(), "topic:line"),
+        citations=rows(text(), "library/topic:line" if of_many else "topic:line"),
         evidence=rows(
             piece,
             "what the answer was written from; all of it is shown to a model",
@@ -281,7 +290,7 @@ def answer_schema() -> Schema:
         nearest=rows(piece, "what comes nearest to a question that memory does not answer"),
         rounds=rows(one, "a reader's rounds"),
         stop=text("why the reader stopped"),
-        reader={"enum": ["agentic", "hybrid", "summary", "bm25"]},
+        reader={"enum": readers},
         fallback=truth("the model failed, and part or all of its work was done without it"),
         failed=text("why an answer that was asked for was not written; empty otherwise"),
         why=text("why memory does not answer; empty otherwise"),

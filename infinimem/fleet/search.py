@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from infinimem.errors import InfinimemError
 from infinimem.fleet.below import libraries_below
@@ -60,7 +60,11 @@ class Across:
 
 
 class Ask(NamedTuple):
-    """A library and what is asked of it; `statistics` are those of all, once they are known."""
+    """A library and what is asked of it; `statistics` are those of all, once they are known.
+
+    `by_model` says that a model will read what is found, so that only what it may see counts; `share` is how many of
+    the best hits are this library's, `room` the tokens that a model has for it.
+    """
 
     path: str
     query: str
@@ -68,6 +72,9 @@ class Ask(NamedTuple):
     filter: Filter
     audience: str
     statistics: Statistics | None = None
+    by_model: bool = False
+    share: int = 0
+    room: int = 0
 
 
 class Counted(NamedTuple):
@@ -76,6 +83,16 @@ class Counted(NamedTuple):
     path: str
     language: str
     statistics: Statistics
+
+
+class Workers(Protocol):
+    """Whoever does the work: processes of this machine, or of many."""
+
+    def work_through(
+        self, task: Callable[[Any], Any], pieces: Iterable[Sequence[Any]], lost: Callable[[Any, bool], Any]
+    ) -> Iterator[Any]:
+        """Have `task` done to every item of every piece; one that cannot be done is `lost`, perhaps for being late."""
+        ...
 
 
 def search_below(
@@ -94,41 +111,77 @@ def search_below(
     A library that cannot be searched is among the troubles and stops no other. What the setting `access` of a library
     keeps from `audience` neither is found nor counts. Raises `BadInput` for a date that is none.
     """
+    check_dates(filter)
+    with Crew(processes or min(cores(), MOST), limit) as crew:
+        ranked = rank_below(crew, root, Ask("", query, min(k, MOST_HITS), filter, audience), limit, progress)
+    return ranked.across()
+
+
+def check_dates(filter: Filter) -> None:
+    """Refuse a filter with a date that is none."""
     for date in (filter.since, filter.until, filter.as_of, filter.known_at):
         if date:
             asked_interval(date)
-    k = min(k, MOST_HITS)
-    processes = processes or min(cores(), MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The best hits of all libraries, the statistics of all by language, and what each library told."""
+
+    hits: tuple[Found, ...]
+    together: dict[str, Statistics]
+    holding: dict[str, Counted]
+    searched: int
+    troubles: tuple[Trouble, ...]
+
+    def across(self) -> Across:
+        """What a search tells of it."""
+        return Across(self.hits, self.searched, len(self.holding), in_order_of_path(self.troubles))
+
+    def statistics(self, path: str) -> Statistics:
+        """Those of all libraries in the language of one that holds any of the words."""
+        return self.together[self.holding[path].language]
+
+
+def rank_below(
+    workers: Workers, root: Path, ask: Ask, limit: float, progress: Callable[[int], None] = lambda done: None
+) -> Ranked:
+    """Have what is asked looked for in every library below a folder; `ask` names none yet."""
     troubles: list[Trouble] = []
     paths = libraries_below(root, lambda folder, why: troubles.append(Trouble(str(folder), why)))
-    asks = (Ask(str(path), query, k, filter, audience) for path in paths)
+    asks = (ask._replace(path=str(path)) for path in paths)
     counted: list[Counted] = []
+    for number, one in enumerate(workers.work_through(count_one, pieces_of(asks), lost_after(limit)), 1):
+        progress(number)
+        if isinstance(one, Trouble):
+            troubles.append(one)
+        else:
+            counted.append(one)
+    together = sums(counted)
+    holding = sorted(
+        ((ceiling(one, together[one.language]), one) for one in counted if any(one.statistics.holding.values())),
+        key=lambda pair: (-pair[0], pair[1].path),
+    )
+    best = Best(ask.k)
+    worth = best.worth_asking(
+        (most, ask._replace(path=one.path, statistics=together[one.language])) for most, one in holding
+    )
+    for hits in workers.work_through(search_one, pieces_of(worth), lost_after(limit)):
+        if isinstance(hits, Trouble):
+            troubles.append(hits)
+        else:
+            best.take(hits)
+    return Ranked(best.hits(), together, {one.path: one for _, one in holding}, len(counted), tuple(troubles))
 
-    def lost(ask: Ask, is_late: bool) -> Trouble:
-        return Trouble(ask.path, LATE.format(limit=limit) if is_late else DIED)
 
-    with Crew(processes, limit) as crew:
-        for number, one in enumerate(crew.work_through(count_one, pieces_of(asks), lost), 1):
-            progress(number)
-            if isinstance(one, Trouble):
-                troubles.append(one)
-            else:
-                counted.append(one)
-        together = sums(counted)
-        holding = sorted(
-            ((ceiling(one, together[one.language]), one) for one in counted if any(one.statistics.holding.values())),
-            key=lambda pair: (-pair[0], pair[1].path),
-        )
-        best = Best(k)
-        worth = best.worth_asking(
-            (most, Ask(one.path, query, k, filter, audience, together[one.language])) for most, one in holding
-        )
-        for hits in crew.work_through(search_one, pieces_of(worth), lost):
-            if isinstance(hits, Trouble):
-                troubles.append(hits)
-            else:
-                best.take(hits)
-    return Across(best.hits(), len(counted), len(holding), tuple(sorted(troubles, key=lambda one: one.path)))
+def in_order_of_path(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
+    """Troubles as they are listed."""
+    return tuple(sorted(troubles, key=lambda one: one.path))
+
+
+def lost_after(limit: float) -> Callable[[Ask, bool], Trouble]:
+    """What to tell of a library that took its process with it, or more time than it may."""
+    return lambda ask, is_late: Trouble(ask.path, LATE.format(limit=limit) if is_late else DIED)
 
 
 def pieces_of(asks: Iterable[Ask]) -> Iterator[list[Ask]]:
@@ -207,13 +260,13 @@ def told(work: Callable[[Ask], T]) -> Callable[[Ask], T | Trouble]:
 @told
 def count_one(ask: Ask) -> Counted:
     """How many units a library has, how long they are, and how many hold each word of the query."""
-    library = opened(ask)
+    library, place = opened(ask)
     language = library.settings.text("language")
     terms = read_question(ask.query, language).terms
-    place = library.place()
     listing = visible_files(place)
     if looks_back(ask.filter) or not is_small(listing):
-        return Counted(ask.path, language, library.index_at(ask.filter).gather(ask.query, 1, ask.filter).statistics)
+        index = library.index_at(ask.filter, place)
+        return Counted(ask.path, language, index.gather(ask.query, 1, ask.filter).statistics)
     glance = known_glance(place, language, listing)
     if glance is None:
         glance = glance_of(read_whole(place, language))
@@ -224,13 +277,12 @@ def count_one(ask: Ask) -> Counted:
 @told
 def search_one(ask: Ask) -> list[Found]:
     """The best hits of a library by the statistics of all."""
-    assert ask.statistics is not None
-    library = opened(ask)
-    place = library.place()
+    library, place = opened(ask)
     if looks_back(ask.filter) or not is_small(visible_files(place)):
-        index = library.index_at(ask.filter)
-        gathered = replace(index.gather(ask.query, ask.k, ask.filter), statistics=ask.statistics)
-        return [Found(ask.path, hit) for hit in index.choose(gathered, ask.k, ask.filter, Weights())]
+        index = library.index_at(ask.filter, place)
+        index.common = ask.statistics
+        return [Found(ask.path, hit) for hit in index.search(ask.query, ask.k, ask.filter)]
+    assert ask.statistics is not None
     language = library.settings.text("language")
     records = read_whole(place, language)
     scores = score(read_question(ask.query, language), [record.candidate for record in records], ask.statistics)
@@ -242,6 +294,7 @@ def search_one(ask: Ask) -> list[Found]:
     return heapq.nsmallest(ask.k, hits, key=in_order)
 
 
-def opened(ask: Ask) -> Library:
-    """The library as its audience may see it."""
-    return Library.open(ask.path, audience=ask.audience, keep_index=False)
+def opened(ask: Ask) -> tuple[Library, Path]:
+    """The library as its audience may see it, and the folder in which whoever asks reads."""
+    library = Library.open(ask.path, audience=ask.audience, keep_index=False)
+    return library, library.place_for_model() if ask.by_model else library.place()

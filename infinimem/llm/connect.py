@@ -26,8 +26,11 @@ def is_configured(settings: Settings) -> bool:
     return bool(settings.text("model.name") or settings.text("model.url"))
 
 
-def connect(settings: Settings, root: Path, command: str, clock: Callable[[], datetime]) -> Metered | None:
-    """The configured model, metered for one command; None when none is configured."""
+def connect(settings: Settings, root: Path | None, command: str, clock: Callable[[], datetime]) -> Metered | None:
+    """The configured model, metered for one command; None when none is configured.
+
+    What it takes, and what is learnt of its server, is noted in the library at `root`; without one, nowhere.
+    """
     if not is_configured(settings):
         return None
     from infinimem.llm.client import OpenAIModel
@@ -41,8 +44,8 @@ def connect(settings: Settings, root: Path, command: str, clock: Callable[[], da
         url,
         os.environ.get("OPENAI_API_KEY", ""),
         timeout=settings.number("model.timeout"),
-        known=read_servers(root).get(digest, {}),
-        learned=lambda known: note_server(root, digest, known),
+        known={} if root is None else read_servers(root).get(digest, {}),
+        learned=lambda known: None if root is None else note_server(root, digest, known),
     )
     meter = metered(model, settings, root, command, clock)
     model.until = meter.until
@@ -58,10 +61,14 @@ def is_address(url: str) -> bool:
         return False
 
 
-def metered(model: Model, settings: Settings, root: Path, command: str, clock: Callable[[], datetime]) -> Metered:
+def metered(
+    model: Model, settings: Settings, root: Path | None, command: str, clock: Callable[[], datetime]
+) -> Metered:
     """A model whose calls are bounded by the settings and noted in the library's usage log."""
 
     def note(row: dict[str, Any]) -> None:
+        if root is None:
+            return
         at = clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         note_usage(root, {"at": at, "command": command, **row})
 

@@ -112,7 +112,7 @@ def names_in(question: str, pieces: Sequence[Evidence]) -> set[str]:
 
 def whole_words(piece: Evidence) -> set[str]:
     """The words of a piece, and of what it stands under, as they are compared with names; without a genitive's s."""
-    parts = [piece.text, piece.source, *piece.headings, piece.topic.replace("-", " ")]
+    parts = [piece.text, piece.source, *piece.headings, piece.topic.replace("-", " "), piece.library.replace("-", " ")]
     words = {fold(word) for part in parts for word in WORD.findall(part)}
     return words | {re.sub(r"['’]?s$", "", word) for word in words}
 
@@ -143,7 +143,7 @@ def outdated(words: str, pieces: Sequence[Evidence], at: Sequence[int], question
     """Why the cited pieces no longer hold where something newer is shown; "" when the past is meant."""
     if kind_of(question).history or kind_of(f". {words}").history:
         return ""
-    newer = [seq for piece in pieces if not piece.retired for seq in piece.seqs]
-    if all(pieces[one].retired and pieces[one].by in newer for one in at):
+    newer = {(piece.library, seq) for piece in pieces if not piece.retired for seq in piece.seqs}
+    if all(pieces[one].retired and (pieces[one].library, pieces[one].by) in newer for one in at):
         return "it was replaced by what is newer"
     return ""

@@ -170,20 +170,20 @@ def written(sieve: Sieve, usage: Usage) -> Written:
 
 def lines_of(evidence: Sequence[Evidence]) -> list[str]:
     """The pieces as the model sees them: numbered, a line each, none of which can close the fence."""
-    numbers = {seq: number for number, piece in enumerate(evidence, 1) for seq in piece.seqs}
+    numbers = {(piece.library, seq): number for number, piece in enumerate(evidence, 1) for seq in piece.seqs}
     lines = []
     for number, piece in enumerate(evidence, 1):
         when = piece.time or (f"noted {piece.observed[:10]}" if piece.observed else "")
         text = cut_at_word("".join(char if char.isprintable() else " " for char in piece.text), LONGEST_PIECE)
         notes = [f"{said} = {date}" for said, date in dates_meant(text, piece.time or piece.observed)]
         if piece.retired:
-            by = numbers.get(piece.by, 0)
+            by = numbers.get((piece.library, piece.by), 0)
             notes.insert(0, f"{piece.retired}; replaced by {by}" if by else f"{piece.retired}: no longer true")
-        opposed = [numbers[seq] for seq in piece.contradicts if seq in numbers]
+        opposed = [numbers[one] for seq in piece.contradicts if (one := (piece.library, seq)) in numbers]
         notes += [f"contradicts {other}: only one of them can be true" for other in opposed]
         mark = f" ({'; '.join(notes)})" if notes else ""
         under = "" if piece.seqs else " > ".join(piece.headings)  # headings over entries are the planner's
-        about = " · ".join(word for word in (when, piece.source, under) if word)
+        about = " · ".join(word for word in (piece.library, when, piece.source, under) if word)
         lines.append(harmless(f"[{number}] {about}{mark}: {text}"))
     return lines
 

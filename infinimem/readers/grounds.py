@@ -120,7 +120,7 @@ def bad_numbers(words: str, said: set[str], known: set[str], sources: Sequence[E
 def bad_names(words: str, known: set[str], sources: Sequence[Evidence], question: str) -> str:
     """A name that no source and not the question has. In German every noun is capital, so only some are sure."""
     german = is_german(words)
-    whole = {fold(word) for piece in sources for word in WORD.findall(f"{piece.text} {piece.source}")}
+    whole = {fold(word) for piece in sources for word in WORD.findall(f"{piece.text} {piece.source} {piece.library}")}
     whole |= {fold(word) for word in WORD.findall(question)}
     first = True
     for match in WORD.finditer(words):
@@ -201,7 +201,7 @@ def source_terms(piece: Evidence) -> set[str]:
 
     The headings over entries are the planner's, made of words of other entries.
     """
-    about = piece.source if piece.seqs else " ".join((piece.source, *piece.headings))
+    about = " ".join((piece.library, piece.source, *(() if piece.seqs else piece.headings)))
     return {*terms_of(piece.text), *terms_of(about), *date_terms((piece.time or piece.observed)[:10])}
 
 

@@ -122,6 +122,8 @@ class Index:
     def __init__(self, root: Path | str, language: str = "english", *, kept: bool = True) -> None:
         self.root = Path(root)
         self.language = language
+        self.common: Statistics | None = None
+        """Those of many libraries, of which this one's entries are ranked as a part; of the words that they count."""
         self._is_kept = kept
         self._folder = self.root / ".infinimem" / "index"
         self._base: Shelf | None = None  # on disk
@@ -323,6 +325,8 @@ class Index:
         """Whether none of the words that a question asks about occurs in anything visible."""
         asked = words.content_words(query, self.language) or words.query_words(query, self.language)
         sought = [term for term in asked if not words.is_date_term(term)] or asked
+        if self.common is not None and any(self.common.holding.get(term) for term in sought):
+            return False
         return self._mended(lambda: not any(self._holding(term, "words", "above") for term in sought))
 
     def holding(self, term: str) -> int:
@@ -501,10 +505,11 @@ class Index:
             pool.setdefault(_place_of(record.unit), record)
         fields = ("words", "past") if looks_back(filter) else ("words",)
         holding = {term: self._holding(term, *fields) or self._holding(term, "above") for term in question.terms}
-        statistics = Statistics(self._units, self._terms / max(1, self._units), holding)
+        own = Statistics(self._units, self._terms / max(1, self._units), holding)
+        common = self.common if self.common is not None and holding.keys() <= self.common.holding.keys() else None
         return Gathered(
             question,
-            statistics,
+            common or own,
             tuple(record.unit for record in pool.values()),
             tuple(record.candidate for record in pool.values()),
             tuple(not record.unit.seqs or not reachable.isdisjoint(record.unit.seqs) for record in pool.values()),

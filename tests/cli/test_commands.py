@@ -278,6 +278,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("flush", ("flush", "--if-due", "--dry-run")),
     ("flush-estimate", ("flush", "--estimate")),
     ("flush-root", ("flush", "--root", ".")),
+    ("ask-root", ("ask", "--root", ".", "Where does Maya work?")),
     ("search-root", ("search", "--root", ".", "Nordlys")),
     ("flush", ("flush",)),
     ("undo", ("undo",)),
