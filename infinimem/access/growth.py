@@ -1,23 +1,51 @@
-"""What new withheld entries change in a view: the words that only they say, and the files in which these stand."""
+"""What changed files change in a view: words that only new withheld entries say, and the files in which these stand."""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from infinimem.access.mask import Rules
+from infinimem.access.mask import PLAIN_EVENTS, Rules, rules_of
 from infinimem.config import Access
-from infinimem.forgetting.words import CUT, Kept, Words, is_telling, words_of
+from infinimem.forgetting.survey import Survey
+from infinimem.forgetting.words import CUT, Kept, Words, grams_of, tokens_of, words_besides
 from infinimem.model import Entry
-from infinimem.store.files import read_bytes
-from infinimem.store.read import read_file
-from infinimem.text.document import parse_piece
-from infinimem.text.words import fold
+from infinimem.store.files import write_private
+from infinimem.store.read import File, read_file
+from infinimem.text.words import analyse
 
-SHORTEST = 3
-"""Characters of a word that are looked for at least, so that its other forms are found, too."""
-SIGNATURE = re.compile(r"<seq=[^>\n]*>")
+FEW = 8
+"""Files that are read at most to learn whether one of them says a sentence; if more could, it counts as unsaid."""
+TERM, GRAM = "=", "~"
+"""Stand before what is no whole word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a file says: `kept` in entries that are shown, `told` outside of entries. A space is around each word."""
+
+    kept: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What the files of a library say, so that what is new has to be compared with no file.
+
+    `heard` are the words of withheld entries, `token` is that of the view's state of which it is a part.
+    """
+
+    files: Mapping[str, Said] = field(default_factory=dict)
+    heard: str = " "
+    hidden: frozenset[int] = frozenset()
+    words: Words = field(default_factory=Words)
+    token: str = ""
+
+    def says(self, word: str) -> bool:
+        """Whether a shown entry says a word."""
+        return any(f" {word} " in said.kept for said in self.files.values())
 
 
 def new_ones(entries: Iterable[Entry], rules: Rules, high: int) -> list[Entry] | None:
@@ -40,73 +68,128 @@ def new_ones(entries: Iterable[Entry], rules: Rules, high: int) -> list[Entry] |
     return found
 
 
-def folded_texts(root: Path, paths: Iterable[str]) -> dict[str, str]:
-    """What files say, folded; topics first, for there a word is found soonest."""
-    ordered = sorted(paths, key=lambda path: (not path.startswith("topics/"), path))
-    return {path: fold((read_bytes(root / path) or b"").decode("utf-8", "replace")) for path in ordered}
-
-
-def words_said_only_by(fresh: Sequence[Entry], root: Path, texts: Mapping[str, str], rules: Rules) -> Words:
-    """What new withheld entries say that no shown one does. Only what may say it is read."""
-    bare = words_of(fresh, ())
+def learn(survey: Survey, listing: Collection[str], access: Access) -> tuple[Rules, Ledger]:
+    """Which entries of a whole library are kept back, and what they and the others say."""
+    rules = rules_of(survey, access)
+    kept = {file.path: kept_in(file, rules) for file in survey.files if file.path in listing}
     rest = Kept()
-    kept: list[Entry] = []
-    tokens = {token for token in bare.telling | bare.numbers if token not in rules.words.telling}
-    grams = {gram for gram in bare.grams if gram not in rules.words.grams}
-    for path, text in texts.items():
-        needles = {beginning(token) for token in tokens} | grams
-        here = {needle for needle in needles if needle in text}
-        for entry in entries_with(root, path, here) if here else ():
-            if rules.withholds(entry) or not tokens | grams:
-                continue
-            kept.append(entry)
+    for one in kept.values():
+        rest.take_all(one)
+    words = words_besides([entry for _, entry in survey.entries() if rules.withholds(entry)], rest)
+    said = {file.path: said_in(file, kept[file.path]) for file in survey.files if file.path in kept}
+    heard = heard_in((entry for _, entry in survey.entries()), rules)
+    return replace(rules, words=words), Ledger(said, heard, rules.hidden, words)
+
+
+def grow(
+    root: Path, files: Sequence[File], gone: Collection[str], before: Ledger, rules: Rules, high: int
+) -> tuple[Rules, Ledger, Words] | None:
+    """The rules and the ledger once files have changed or gone, and the words that are new to the rules.
+
+    None where anything is told otherwise than before, so that all has to be looked at.
+    """
+    fresh = new_ones((entry for file in files for entry in entries_of(file)), rules, high)
+    if fresh is None:
+        return None
+    if fresh:
+        rules = replace(rules, hidden=rules.hidden | {entry.seq for entry in fresh})
+    said = {path: one for path, one in before.files.items() if path not in gone}
+    said |= {file.path: said_in(file, kept_in(file, rules)) for file in files}
+    heard = before.heard + heard_in(fresh, rules) if fresh else before.heard
+    after = replace(before, files=said, heard=heard, hidden=rules.hidden)
+    if is_unsaid(before, after):
+        return None
+    more = words_said_only_by(fresh, root, after, rules) if fresh else Words()
+    rules = replace(rules, words=together(rules.words, more) if more else rules.words)
+    return rules, replace(after, words=rules.words), more
+
+
+def entries_of(file: File) -> Sequence[Entry]:
+    """The entries of a file, if it is not others'."""
+    return () if file.path.startswith("topics/") and file.document.is_guest else file.document.entries
+
+
+def kept_in(file: File, rules: Rules) -> Kept:
+    """What the shown entries of a file say."""
+    rest = Kept()
+    for entry in entries_of(file):
+        if not rules.withholds(entry):
             rest.take(entry)
-            tokens = {token for token in tokens if token not in rest.tokens and may_tell(token, rest.terms)}
-            grams -= rest.grams
-    return words_of(fresh, kept)
+    return rest
 
 
-def may_tell(token: str, terms: Collection[str]) -> bool:
-    """Whether a word may still be one that nothing shown says."""
-    return token.isdecimal() or is_telling(token, terms)
+def said_in(file: File, rest: Kept) -> Said:
+    """What a file says, the words of its entries being given."""
+    told = "".join(outside(file))
+    return Said(spaced(marked(rest)), spaced((*tokens_of(told), *(GRAM + gram for gram in grams_of(told)))))
 
 
-def beginning(token: str) -> str:
-    """What the forms of a word have in common."""
-    return token[: max(SHORTEST, len(token) - 3)]
+def marked(rest: Kept) -> Iterator[str]:
+    """The words of entries, their terms and pieces of unspaced script with a mark."""
+    yield from rest.tokens
+    yield from (TERM + term for term in rest.terms)
+    yield from (GRAM + gram for gram in rest.grams)
 
 
-def entries_with(root: Path, path: str, needles: Collection[str]) -> Iterator[Entry]:
-    """The entries of a file that may say something; of evidence and CURRENT only the lines are read that do."""
-    if path.startswith("topics/"):
-        document = read_file(root, path).document
-        if not document.is_guest:
-            yield from (entry for entry in document.entries if says(f"{entry.text} {entry.signature}", needles))
-        return
-    lines = (read_bytes(root / path) or b"").decode("utf-8", "surrogateescape").split("\n")
-    for at, line in enumerate(lines):
-        if line.startswith(("- <", "- \\<")):
-            stop = at + 1
-            while stop < len(lines) and lines[stop][:1] in (" ", "\t"):
-                stop += 1
-            piece = "\n".join(lines[at:stop]) + "\n"
-            if says(piece, needles):
-                yield from parse_piece(path, piece.encode("utf-8", "surrogateescape")).entries
+def spaced(words: Iterable[str]) -> str:
+    """Words with a space around each."""
+    return f" {' '.join(words)} "
 
 
-def says(text: str, needles: Collection[str]) -> bool:
-    """Whether a text holds any of some folded pieces."""
-    folded = fold(text)
-    return any(needle in folded for needle in needles)
+def outside(file: File) -> Iterator[str]:
+    """What a file tells outside of entries: its name, its prose, events that tell more than what became of a seq."""
+    yield f"{file.path}\n"
+    spans = [entry.span for entry in entries_of(file)]
+    taken = {at for span in spans for at in range(span.start, span.stop)}
+    plain = tuple(f"- <event={kind}," for kind in PLAIN_EVENTS)
+    yield from (line for at, line in enumerate(file.document.lines) if at not in taken and not line.startswith(plain))
 
 
-def files_telling(texts: Mapping[str, str], words: Words) -> list[str]:
-    """The files that may hold some words outside the signatures of entries, cut as in names or whole."""
-    needles = {*(word[:CUT] for word in words.telling), *words.numbers, *words.grams}
+def heard_in(entries: Iterable[Entry], rules: Rules) -> str:
+    """The words of those entries that are withheld."""
+    gone = Kept()
+    for entry in entries:
+        if rules.withholds(entry):
+            gone.take(entry)
+    return spaced(marked(gone))
+
+
+def is_unsaid(before: Ledger, after: Ledger) -> bool:
+    """Whether nothing shown says any more what a withheld entry says, too: then it tells of that one."""
+    gone = {
+        word
+        for path, said in before.files.items()
+        if after.files.get(path) != said
+        for word in set(said.kept.split()).difference(after.files[path].kept.split() if path in after.files else ())
+    }
+    return any(f" {word} " in after.heard and not after.says(word) for word in gone)
+
+
+def words_said_only_by(fresh: Sequence[Entry], root: Path, ledger: Ledger, rules: Rules) -> Words:
+    """What new withheld entries say that no shown one does. A sentence that many files may say counts as unsaid."""
+    bare = words_besides(fresh, Kept())
+    rest = Kept()
+    rest.tokens = {token for token in bare.telling | bare.numbers if ledger.says(token)}
+    terms = {term for token in bare.telling for term in analyse(token)}
+    rest.terms = {term for term in terms if ledger.says(TERM + term)}
+    rest.grams = {gram for gram in bare.grams if ledger.says(GRAM + gram)}
+    for path in {path for one in bare.statements for path in may_say(one, ledger)}:
+        rest.texts |= kept_in(read_file(root, path), rules).texts
+    return words_besides(fresh, rest)
+
+
+def may_say(statement: str, ledger: Ledger) -> list[str]:
+    """The files in which all words of a statement are said, if they are few."""
+    words = {f" {word} " for word in statement.split(" ")}
+    found = [path for path, said in ledger.files.items() if all(word in said.kept for word in words)]
+    return found if len(found) <= FEW else []
+
+
+def files_telling(ledger: Ledger, words: Words) -> list[str]:
+    """The files that may hold some words outside of entries, cut as in names or whole."""
+    needles = {*(word[:CUT] for word in words.telling), *words.numbers, *(GRAM + gram for gram in words.grams)}
     needles |= {max(one.split(" "), key=len) for one in words.statements}
-    found = [(path, text) for path, text in texts.items() if any(needle in text for needle in needles)]
-    bare = ((path, SIGNATURE.sub("", text)) for path, text in found)
-    return [path for path, text in bare if any(needle in text for needle in needles)]
+    return [path for path, said in ledger.files.items() if any(needle in said.told for needle in needles)]
 
 
 def together(one: Words, other: Words) -> Words:
@@ -117,3 +200,32 @@ def together(one: Words, other: Words) -> Words:
         one.numbers | other.numbers,
         tuple(dict.fromkeys((*one.statements, *other.statements))),
     )
+
+
+# On disk
+
+
+def read_ledger(path: Path) -> Ledger:
+    """What was kept; an empty one, of no view, where that cannot be told."""
+    try:
+        given = json.loads(path.read_text("utf-8"))
+        telling, grams, numbers = (frozenset(given[name].split()) for name in ("telling", "grams", "numbers"))
+        words = Words(telling, grams, numbers, tuple(given["statements"]))
+        files = {name: Said(kept, told) for name, (kept, told) in given["files"].items()}
+        return Ledger(files, given["heard"], frozenset(given["hidden"]), words, given["token"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return Ledger()
+
+
+def write_ledger(path: Path, ledger: Ledger) -> None:
+    """Keep it. The file is the owner's: it lies beside the view, not in it."""
+    words = ledger.words
+    content = {
+        "token": ledger.token, "hidden": sorted(ledger.hidden), "telling": spaced(sorted(words.telling)),
+        "grams": spaced(sorted(words.grams)), "numbers": spaced(sorted(words.numbers)),
+        "statements": words.statements, "heard": ledger.heard,
+        "files": {name: (said.kept, said.told) for name, said in ledger.files.items()},
+    }  # fmt: skip
+    beside = path.with_name(f"{path.name}.tmp")
+    write_private(beside, json.dumps(content).encode())
+    beside.replace(path)

@@ -10,7 +10,7 @@ from infinimem.config import Access
 from infinimem.consolidate.commit import extract
 from infinimem.forgetting.erase import event_span, with_head
 from infinimem.forgetting.survey import Survey
-from infinimem.forgetting.words import OUR_OWN, Words, tokens_of, words_of
+from infinimem.forgetting.words import OUR_OWN, Words, tokens_of
 from infinimem.model import Document, Entry, Signature, Span, path_of
 from infinimem.plan import lexical
 from infinimem.plan.desk import reads_as
@@ -85,7 +85,7 @@ def shown_bytes(document: Document | None) -> bytes:
 
 
 def rules_of(survey: Survey, access: Access) -> Rules:
-    """Which entries are kept back, wherever and in whatever form they stand."""
+    """Which entries are kept back, wherever and in whatever form they stand; without the words that only they say."""
     said: dict[int, list[Mapping[str, str]]] = {}
     joined: dict[int, list[Mapping[str, str]]] = {}
     spare: dict[int, Entry] = {}
@@ -102,12 +102,8 @@ def rules_of(survey: Survey, access: Access) -> Rules:
     hidden = {seq for seq, rows in known.items() if not all(access.permits(fields) for fields in rows)}
     denied = Access(access.deny)
     hidden |= {seq for seq, rows in joined.items() if not all(denied.permits(fields) for fields in rows)}
-    rules = Rules(access, frozenset(hidden), Words())
-    entries = [entry for _, entry in survey.entries()]
-    gone = [entry for entry in entries if rules.withholds(entry)]
-    kept = [entry for entry in entries if not rules.withholds(entry)]
     shown = {seq: entry for seq, entry in spare.items() if seq not in hidden}
-    return Rules(access, frozenset(hidden), words_of(gone, kept), shown)
+    return Rules(access, frozenset(hidden), Words(), shown)
 
 
 def untelling(document: Document, rules: Rules, secret: str) -> Document | None:

@@ -7,17 +7,15 @@ import re
 import secrets
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
-from infinimem.access.growth import files_telling, folded_texts, new_ones, together, words_said_only_by
-from infinimem.access.mask import Rules, rules_of, shown_of
+from infinimem.access.growth import Ledger, entries_of, files_telling, grow, learn, read_ledger, write_ledger
+from infinimem.access.mask import Rules, shown_of
 from infinimem.config import Access
 from infinimem.consolidate.run import topics_in as topics_in_step
 from infinimem.errors import StorageFailed
 from infinimem.forgetting.survey import in_first_form, read_survey
-from infinimem.forgetting.words import Words
 from infinimem.indexing import commit_mark, finish_commit
 from infinimem.model import Create, Document, Entry, Outcome, Step, path_of, topic_of
 from infinimem.plan.paper import Plan, with_topics
@@ -28,13 +26,15 @@ from infinimem.store.lock import exclusive
 from infinimem.store.read import File, list_files, read_file
 from infinimem.text.document import render
 
-VERSION = 3
+VERSION = 4
 """Changes with what a view is made of; one of another version is made anew."""
 SETTLED = 2.0
 """Seconds after which a file can no longer change without its times telling."""
 ATTEMPTS = 5
 NUMBER = re.compile(r"\d{1,15}")
 NOT_TOLD = "it concerns what you may not see"
+LINKING = re.compile(rb"[^\n]*links[^\n]*\n?[^\n]*")
+"""The lines on which an entry says what it is linked to; a formatter may have wrapped them."""
 NAME = re.compile(r"[a-z][a-z0-9+-]*")
 
 
@@ -50,9 +50,8 @@ class Made:
     recent: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     secret: str = ""
-    hidden: tuple[int, ...] = ()
     high: int = 0
-    words: Words = field(default_factory=Words)
+    token: str = ""
 
 
 def view(root: Path, audience: str, access: Access) -> Path:
@@ -86,27 +85,26 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
     listing = {path: list(status) for path, status in list_files(root).items()}
     now = time.time()
     late = [path for path, digest in made.recent.items() if path in listing and digest_at(root / path) != digest]
-    if made.rules == wanted and made.files == listing and not late:
+    if made.rules == wanted and made.files == listing and not late and ledger_at(state).exists():
         return
     changed = [path for path, status in listing.items() if made.files.get(path) != status or path in late]
-    files = [read_file(root, path) for path in changed]
-    before = made.names
-    known = Rules(access, frozenset(made.hidden), made.words)
-    fresh = new_ones(entries_in(files), known, made.high) if made.rules == wanted else None
-    if fresh is None:
+    before, ledger = made.names, read_ledger(ledger_at(state))
+    grown = None
+    if made.rules == wanted and made.token == ledger.token:
+        files = [read_file(root, path) for path in changed]
+        known = Rules(access, ledger.hidden, ledger.words)
+        grown = grow(root, files, made.files.keys() - listing.keys(), ledger, known, made.high)
+    if grown is None:
         survey = read_survey(root)
         files = [file for file in survey.files if file.path in listing]
-        rules = rules_of(survey, access)
+        rules, ledger = learn(survey, listing, access)
         made = Made(secret=made.secret or secrets.token_hex(16))
     else:
-        if fresh:
-            known = replace(known, hidden=known.hidden | {entry.seq for entry in fresh})
-            texts = folded_texts(root, listing)
-            more = words_said_only_by(fresh, root, texts, known)
-            known = replace(known, words=together(known.words, more))
-            files += [read_file(root, path) for path in files_telling(texts, more) if path not in changed]
-        rules = replace(known, spare=members_of(root, files, known))
-    high = max([made.high, *(seq for entry in entries_in(files) for seq in entry.seqs)])
+        rules, ledger, more = grown
+        if more:
+            files += [read_file(root, path) for path in files_telling(ledger, more) if path not in changed]
+        rules = replace(rules, spare=members_of(root, files, rules))
+    high = max([made.high, *(seq for file in files for entry in entries_of(file) for seq in entry.seqs)])
     rules = replace(rules, names=topics_in(before))
     state.unlink(missing_ok=True)  # whoever finds none makes it anew
     shown = {file.path: shown_of(file.document, rules, made.secret) for file in files}
@@ -115,8 +113,8 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
     renamed = topics_in(names).items() ^ rules.names.items()
     if renamed:  # what links to them, or lists them, stands in any file
         rules = replace(rules, names=topics_in(names))
-        told = {name.encode("utf-8", "surrogateescape") for name, _ in renamed}
-        naming = [path for path in listing if mentions(root / path, told)]
+        told = {name for name, _ in renamed}
+        naming = [path for path in listing if mentions(root, path, told)]
         files = [*(file for file in files if file.path not in naming), *(read_file(root, path) for path in naming)]
         shown |= {file.path: shown_of(file.document, rules, made.secret) for file in files if file.path in naming}
     for name in ("topics", "evidence"):
@@ -132,19 +130,15 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
         for path, status in listing.items()
         if now - status[1] / 1e9 < SETTLED
     }
-    hidden = tuple(sorted(rules.hidden))
-    write_state(state, Made(wanted, listing, recent, names, made.secret, hidden, high, rules.words))
-
-
-def entries_in(files: Iterable[File]) -> list[Entry]:
-    """The entries of files that are not others'."""
-    own = (file for file in files if not file.path.startswith("topics/") or not file.document.is_guest)
-    return [entry for file in own for entry in file.document.entries]
+    token = secrets.token_hex(8)
+    write_ledger(ledger_at(state), replace(ledger, token=token))
+    write_state(state, Made(wanted, listing, recent, names, made.secret, high, token))
 
 
 def members_of(root: Path, files: Iterable[File], rules: Rules) -> dict[int, Entry]:
     """The own words of those who share a line with a withheld entry."""
-    lines = (entry.seqs for entry in entries_in(files) if len(entry.seqs) > 1 and rules.withholds(entry))
+    entries = (entry for file in files for entry in entries_of(file))
+    lines = (entry.seqs for entry in entries if len(entry.seqs) > 1 and rules.withholds(entry))
     seqs = {seq for line in lines for seq in line if seq not in rules.hidden}
     found: dict[int, Entry] = {}
     for seq, record in read_records(root, seqs).items():
@@ -154,10 +148,13 @@ def members_of(root: Path, files: Iterable[File], rules: Rules) -> dict[int, Ent
     return found
 
 
-def mentions(path: Path, names: Collection[bytes]) -> bool:
-    """Whether a file names any of some topics."""
-    content = read_bytes(path) or b""
-    return any(name in content for name in names)
+def mentions(root: Path, path: str, topics: Collection[str]) -> bool:
+    """Whether a file names any of some topics in its front matter or a link; its own once more than it must."""
+    content = read_bytes(root / path) or b""
+    head = content[: content.find(b"\n---", 1)] if b"\n---" in content else content
+    places = b"\n".join([head, *LINKING.findall(content)]).decode("utf-8", "surrogateescape")
+    own = topic_of(path)
+    return any(name in places for name in topics if name != own) or (own in topics and places.count(own) > 1)
 
 
 def topics_in(names: Mapping[str, str]) -> dict[str, str]:
@@ -204,7 +201,7 @@ def put(place: Path, document: Document) -> None:
 
 def names_in(place: Path) -> dict[str, str]:
     """The topics that go by another name in a view, with the names that they have in the library."""
-    names = known_state(place.with_name(f"{place.name}.json")).names
+    names = state_in(place)[0].names
     return {topic_of(shown): topic_of(path) for path, shown in names.items() if shown}
 
 
@@ -244,34 +241,36 @@ def topics_named(step: Step) -> tuple[str, ...]:
 
 def rules_in(place: Path, access: Access) -> tuple[Rules, str]:
     """What a view withholds, and the secret by which it renames."""
-    made = known_state(place.with_name(f"{place.name}.json"))
-    return Rules(access, frozenset(made.hidden), made.words, names=topics_in(made.names)), made.secret
+    made, ledger = state_in(place)
+    return Rules(access, ledger.hidden, ledger.words, names=topics_in(made.names)), made.secret
+
+
+def state_in(place: Path) -> tuple[Made, Ledger]:
+    """What a view was made of, and the ledger beside it. Raises `StorageFailed` where that cannot be told."""
+    state = place.with_name(f"{place.name}.json")
+    with exclusive(place / ".infinimem" / "view.lock", doing=f"the view for {place.name}"):
+        made, ledger = known_state(state), read_ledger(ledger_at(state))
+    if not made.token or made.token != ledger.token:
+        state.unlink(missing_ok=True)  # made anew the next time
+        raise StorageFailed(f"{ledger_at(state)} does not belong to its view; run the command again")
+    return made, ledger
+
+
+def ledger_at(state: Path) -> Path:
+    """Where lies what the files say that a view was made of."""
+    return state.with_suffix(".words")
 
 
 def known_state(state: Path) -> Made:
     """What the view was made of; nothing where that cannot be told."""
     try:
-        given: dict[str, Any] = json.loads(state.read_text("utf-8"))
-        words = given.pop("words")
-        telling, grams, numbers = (frozenset(words[name]) for name in ("telling", "grams", "numbers"))
-        known = Words(telling, grams, numbers, tuple(words["statements"]))
-        return Made(**{**given, "hidden": tuple(given["hidden"]), "words": known})
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return Made(**json.loads(state.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
         return Made()
 
 
 def write_state(state: Path, made: Made) -> None:
     """Remember what the view was made of. The file is the owner's: it lies beside the view, not in it."""
-    words = {
-        "telling": sorted(made.words.telling),
-        "grams": sorted(made.words.grams),
-        "numbers": sorted(made.words.numbers),
-        "statements": list(made.words.statements),
-    }
-    content = {
-        "rules": made.rules, "files": made.files, "recent": made.recent, "names": made.names, "secret": made.secret,
-        "hidden": made.hidden, "high": made.high, "words": words,
-    }  # fmt: skip
     beside = state.with_name(f"{state.name}.tmp")
-    write_private(beside, json.dumps(content).encode())
+    write_private(beside, json.dumps({one.name: getattr(made, one.name) for one in fields(made)}).encode())
     beside.replace(state)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import bisect
-import itertools
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from unicodedata import normalize
 
@@ -35,9 +35,11 @@ GLANCE = 200
 """Words up to which a text is first searched for each of them."""
 CUT = 8
 """Characters of a word from which on its beginning gives it away: titles and ids are cut."""
+Starts = Mapping[tuple[str, ...], Sequence[tuple[str, ...]]]
+"""Statements by their first words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Words:
     """What to look for. `telling` are folded words and `grams` pieces of unspaced script that no kept entry says.
 
@@ -51,13 +53,31 @@ class Words:
     statements: tuple[str, ...] = ()
     pattern: Any = None
 
+    @cached_property
+    def starts(self) -> Starts:
+        """The statements by their first words, so that a look takes as long as the text, however many there are."""
+        return starts_of(self.statements)
+
+    @cached_property
+    def ordered(self) -> list[str]:
+        """The telling words in order, for the same reason."""
+        return sorted(self.telling)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self.telling or self.grams or self.numbers or self.statements or self.pattern is not None)
+
     def in_name(self, text: str) -> bool:
         """Whether a title, heading, id or summary was made from them: also by a number or the start of a word."""
         tokens = tokens_of(text)
         if not self.telling.isdisjoint(tokens) or not self.numbers.isdisjoint(tokens) or self.says(text):
             return True
-        cut = [token for token in tokens if len(token) >= CUT]
-        return any(word.startswith(token) for token in cut for word in self.telling)
+        return any(self.begins_one(token) for token in tokens if len(token) >= CUT)
+
+    def begins_one(self, token: str) -> bool:
+        """Whether one of the telling words begins so."""
+        at = bisect.bisect_left(self.ordered, token)
+        return at < len(self.ordered) and self.ordered[at].startswith(token)
 
     def in_text(self, text: str) -> bool:
         """Whether a text holds any of them."""
@@ -67,16 +87,15 @@ class Words:
         """Whether a text holds one of the statements, a piece of unspaced script, or matches the pattern."""
         if self.pattern is not None and matches(self.pattern, text):
             return True
-        if any(gram in fold(text) for gram in self.grams):
+        if self.grams and not self.grams.isdisjoint(grams_of(text)):
             return True
-        joined = f" {' '.join(tokens_of(text))} "
-        return any(f" {statement} " in joined for statement in self.statements)
+        return bool(self.starts) and any(True for _ in statements_in(tokens_of(text), self.starts))
 
     def may_stand_in(self, text: str) -> bool:
         """False where a glance tells that nothing of them is there: most files are passed over so."""
-        needles = [*self.telling, *self.grams, *(max(one.split(" "), key=len) for one in self.statements)]
-        if self.pattern is not None or len(needles) > GLANCE:
+        if self.pattern is not None or len(self.telling) + len(self.grams) + len(self.statements) > GLANCE:
             return True
+        needles = [*self.telling, *self.grams, *(max(one.split(" "), key=len) for one in self.statements)]
         folded = fold(text)
         return any(needle in folded for needle in needles)
 
@@ -94,20 +113,32 @@ class Words:
             said = next((word for word in here if word in self.telling), "")
             if said:
                 found.setdefault(number, said)
-            elif self.grams and any(gram in fold(line) for gram in self.grams):
+            elif self.grams and not self.grams.isdisjoint(grams_of(line)):
                 found.setdefault(number, "its words")
             if self.pattern is not None and matches(self.pattern, line):
                 found.setdefault(number, "the pattern")
-        starts = list(itertools.accumulate((len(token) + 1 for token in tokens), initial=1))
-        joined = f" {' '.join(tokens)} "
-        for statement in self.statements:
-            at = joined.find(f" {statement} ")
-            while at >= 0:
-                first = bisect.bisect_right(starts, at + 1) - 1
-                last = first + statement.count(" ")
-                found.update(dict.fromkeys(lines[first : last + 1], "its words"))
-                at = joined.find(f" {statement} ", at + 1)
+        for at, statement in statements_in(tokens, self.starts):
+            found.update(dict.fromkeys(lines[at : at + len(statement)], "its words"))
         yield from sorted(found.items())
+
+
+def starts_of(statements: Iterable[str]) -> Starts:
+    """Statements by their first words."""
+    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for statement in statements:
+        tokens = tuple(statement.split(" "))
+        found.setdefault(tokens[:STATEMENT], []).append(tokens)
+    return found
+
+
+def statements_in(tokens: Sequence[str], starts: Starts) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The statements that stand among the words of a text, each with the place of its first word."""
+    if not starts:
+        return
+    for at, first in enumerate(zip(*(tokens[at:] for at in range(STATEMENT)), strict=False)):
+        for statement in starts.get(first, ()):
+            if tuple(tokens[at : at + len(statement)]) == statement:
+                yield at, statement
 
 
 def matches(pattern: Any, text: str) -> bool:
@@ -126,26 +157,30 @@ def words_of(gone: Sequence[Entry], kept: Iterable[Entry], pattern: Any = None) 
     rest = Kept()
     for entry in kept:
         rest.take(entry)
+    return words_besides(gone, rest, pattern)
+
+
+def words_besides(gone: Sequence[Entry], rest: Kept, pattern: Any = None) -> Words:
+    """What entries say that is not said by the rest."""
     telling: set[str] = set()
     numbers: set[str] = set()
     grams: set[str] = set()
-    for entry in gone:
-        for text in (entry.text, *values_of(entry)):
-            for token in tokens_of(text):
-                if token in rest.tokens or UNSPACED.search(token):
-                    continue
-                if token.isdecimal():
-                    (telling if len(token) >= LONG_NUMBER else numbers).add(token)
-                elif is_telling(token, rest.terms):
-                    telling.add(token)
-            grams.update(gram for gram in grams_of(text) if gram not in rest.grams)
+    for text in dict.fromkeys(text for entry in gone for text in (entry.text, *values_of(entry))):
+        for token in tokens_of(text):
+            if token in rest.tokens or UNSPACED.search(token):
+                continue
+            if token.isdecimal():
+                (telling if len(token) >= LONG_NUMBER else numbers).add(token)
+            elif token not in telling and is_telling(token, rest.terms):
+                telling.add(token)
+        grams.update(gram for gram in grams_of(text) if gram not in rest.grams)
     spoken = dict.fromkeys(one for entry in gone for one in statements_of(entry.text))
-    said = tuple(statement for statement in spoken if not rest.says(statement))
+    said = rest.said_of(spoken)
     return Words(
         frozenset(telling),
         frozenset(grams),
         frozenset(number for number in numbers if len(number) > 1),
-        said,
+        tuple(statement for statement in spoken if statement not in said),
         pattern,
     )
 
@@ -157,22 +192,40 @@ class Kept:
         self.tokens: set[str] = set()
         self.terms: set[str] = set()
         self.grams: set[str] = set()
-        self.texts: list[str] = []
+        self.texts: set[tuple[str, ...]] = set()
+        self.seen: set[str] = set()
 
     def take(self, entry: Entry) -> None:
         """Note what an entry says."""
         for key, value in entry.signature.fields:
             if key != "links":  # which names topics, perhaps after what is gone
                 self.tokens.update(tokens_of(value))
-        for text in (entry.text, *values_of(entry)):
-            self.tokens.update(tokens_of(text))
+        self.texts.add(self.note(entry.text))
+        for value in values_of(entry):
+            self.note(value)
+
+    def note(self, text: str) -> tuple[str, ...]:
+        """Note the words of a text, and give them."""
+        tokens = tokens_of(text)
+        if text not in self.seen:
+            self.seen.add(text)
+            self.tokens.update(tokens)
             self.terms.update(analyse(text))
             self.grams.update(grams_of(text))
-        self.texts.append(f" {' '.join(tokens_of(entry.text))} ")
+        return tokens
 
-    def says(self, statement: str) -> bool:
-        """Whether one of them holds a statement."""
-        return any(f" {statement} " in text for text in self.texts)
+    def take_all(self, other: Kept) -> None:
+        """Note what others noted."""
+        self.tokens |= other.tokens
+        self.terms |= other.terms
+        self.grams |= other.grams
+        self.texts |= other.texts
+        self.seen |= other.seen
+
+    def said_of(self, statements: Iterable[str]) -> set[str]:
+        """Which statements one of them holds."""
+        starts = starts_of(statements)
+        return {" ".join(found) for text in self.texts for _, found in statements_in(text, starts)}
 
 
 def is_telling(token: str, terms: Collection[str]) -> bool:

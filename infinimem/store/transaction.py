@@ -439,8 +439,13 @@ def remove_views(folder: Path) -> None:
     for view in views:
         with exclusive(view / STATE / "view.lock", doing="a view"):
             view.with_name(f"{view.name}.json").unlink(missing_ok=True)
+            for beside in folder.glob(f"{view.name}.*"):
+                beside.unlink(missing_ok=True)
             empty_index(view / INDEX)
             shutil.rmtree(view)
+    for left in folder.glob("*.*"):  # a view of which somebody removed the folder
+        if left.is_file() and not left.with_name(left.name.partition(".")[0]).is_dir():
+            left.unlink(missing_ok=True)
 
 
 def unfinished(root: Path, error: OSError) -> StorageFailed:
