@@ -123,6 +123,7 @@ def command_lines() -> Iterator[list[str]]:
     yield ["forget", "1", "--dry-run"]
     yield ["forget", "--pattern", "(?i)zorblatt", "--dry-run"]
     yield ["write", "Maya has the same key.", "--key", "zorblatt-1"]
+    yield ["write", "Maya has news.", "--supersedes", "1-9"]
     for line in ("catalog", "catalog --as-of 2026-05", "status", "stats", "stats --cost", "check", "check --for-commit",
                  "check --fix --dry-run", "undo --dry-run", "history", "diff", "diff HEAD", "diff 2026-05", "review",
                  "reconsolidate --dry-run", "feedback good", "flush --dry-run", "flush --plan-template", "config",
