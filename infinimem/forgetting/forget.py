@@ -35,7 +35,7 @@ from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import event_line, evidence_path
 from infinimem.store.files import digest_of
 from infinimem.store.imported import mark_of
-from infinimem.store.layout import BUFFER, FLUSH_LOCK, INDEX, LOG, STATE
+from infinimem.store.layout import BUFFER, FLUSH_LOCK, INDEX, LOG, STATE, VIEWS
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, read_file
 from infinimem.text.document import edit, entry_lines, parse, render
@@ -101,7 +101,7 @@ class Planned:
     @property
     def is_of_use(self) -> bool:
         """Whether anything of the words is anywhere."""
-        return bool(self.changes or self.erased.renamed or self.traces.said)
+        return bool(self.changes or self.erased.renamed or self.traces.said or VIEWS in self.traces.erase)
 
 
 def forget(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False) -> Forgotten:
