@@ -273,6 +273,10 @@ def check_files(survey: Survey) -> None:
             survey.findings.append(Finding(problem))
     for problem in folder_problems(survey.root):
         survey.findings.append(Finding(problem))
+    for name, what in ((BUFFER, "file"), (TOPICS, "folder")):
+        if (survey.root / name).is_symlink():
+            message = f"a symbolic link, through which nothing is written; move the real {what} here"
+            survey.findings.append(Finding(Problem(name, 0, message, blocking=True, code="symlink")))
     kept = survey.root / KEPT
     for path in sorted(kept.iterdir()) if kept.is_dir() else ():
         message = "another program saved this in the moment of a flush; take from it what you miss, then delete it"

@@ -321,7 +321,9 @@ class Library:
         places = [Path(path).expanduser() for path in several]
         hooks = Hooks(
             load=lambda path: own.load(self.root, path, self.clock(), dry_run=dry_run, again=again),
-            place=lambda placed: place(self.root, self._finder, self.settings, self.clock(), placed),
+            place=lambda placed: self._as_seen(
+                place(self.root, self._finder, self.settings, self.clock(), placed), planned=False
+            ),
             remembered=self._remembered,
             extracting=self._extracting(observed) if extract and not dry_run else None,
             flush=(lambda: self.flush(progress=progress)) if flush and not dry_run else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,7 +69,7 @@ def import_(
         if made:  # first see that there is something to read: a slip of the finger makes no library
             done = Library(root).import_(places, form=form, branches=branches, again=again, dry_run=True, progress=show)
         if not made or not (dry_run or done.added == 0):
-            library = Library.open(root, create=made)
+            library = Library.open(root, create=made, audience=os.environ.get("INFINIMEM_AUDIENCE", ""))
             done = library.import_(
                 places,
                 form=form,

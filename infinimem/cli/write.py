@@ -3,6 +3,7 @@
 Annotations are not postponed: typer would compile each of them anew, which costs 2 ms.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 
 from infinimem.cli.request import command_app, examples, pair_of, request_of, wants_json
 from infinimem.cli.talk import emit, out, say
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, InfinimemError
 
 if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
@@ -177,6 +178,13 @@ def say_replaced(root: Path, done: "Appended", supersedes: list[str]) -> None:
     from infinimem.store.layout import BUFFER
     from infinimem.store.read import read_file
 
+    if audience := os.environ.get("INFINIMEM_AUDIENCE"):
+        from infinimem.library import Library
+
+        try:
+            root = Library.open(root, audience=audience).place()
+        except InfinimemError:  # the entry is written; what may be said of older ones is not known
+            return
     words = {seq: entry.text for entry in read_file(root, BUFFER).document.entries for seq in entry.seqs}
     for seq, record in read_records(root, seqs).items():
         words.update((seq, entry.text) for _, entry in record.entries[-1:])

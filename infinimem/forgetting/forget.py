@@ -27,7 +27,7 @@ from infinimem.forgetting.survey import (
     seqs_in,
     spare_members,
 )
-from infinimem.forgetting.traces import About, Traces, content_of, files_below, traces_of
+from infinimem.forgetting.traces import About, Traces, content_of, files_below, linked_below, traces_of
 from infinimem.forgetting.words import Words, readable, words_of
 from infinimem.model import Change, Document, Entry, Span, path_of, topic_of
 from infinimem.store import transaction
@@ -35,7 +35,7 @@ from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import event_line, evidence_path
 from infinimem.store.files import digest_of
 from infinimem.store.imported import mark_of
-from infinimem.store.layout import BUFFER, FLUSH_LOCK, INDEX, LOG, STATE
+from infinimem.store.layout import BUFFER, FLUSH_LOCK, INDEX, LOG, STATE, VIEWS
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, read_file
 from infinimem.text.document import edit, entry_lines, parse, render
@@ -101,7 +101,7 @@ class Planned:
     @property
     def is_of_use(self) -> bool:
         """Whether anything of the words is anywhere."""
-        return bool(self.changes or self.erased.renamed or self.traces.said)
+        return bool(self.changes or self.erased.renamed or self.traces.said or VIEWS in self.traces.erase)
 
 
 def forget(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False) -> Forgotten:
@@ -347,4 +347,10 @@ def search_everything(
                 places[entry.span.start + 1] = f"seq {render_seqs(entry.seqs)}"
         last = content.count(b"\n") + 1
         found += [Remain(path, line if line <= last else 0, what) for line, what in sorted(places.items())]
+    for path in linked_below(root):  # nothing is written through a link, but whoever opens it here reads the words
+        content = content_of(root, path)
+        if any(True for _ in words.places(readable(content))) or any(
+            seqs_in(entry, seqs) for entry in parse(path, content).entries
+        ):
+            found.append(Remain(path, 0, "what it links to"))
     return tuple(found), number

@@ -129,6 +129,17 @@ def files_below(root: Path) -> Iterator[str]:
                 yield place.relative_to(root).as_posix()
 
 
+def linked_below(root: Path) -> Iterator[str]:
+    """Every symbolic link to an ordinary file outside a folder, as a path relative to it."""
+    real = root.resolve()
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name != ".git")
+        for name in sorted(files):
+            place = Path(folder) / name
+            if place.is_symlink() and place.is_file() and not place.resolve().is_relative_to(real):
+                yield place.relative_to(root).as_posix()
+
+
 def content_of(root: Path, path: str) -> bytes:
     """A file's bytes; b"" where it cannot be read: the proof names it then."""
     try:

@@ -23,6 +23,7 @@ from infinimem.git.sides import (
     Piece,
     Side,
     changed_paths,
+    forgets_since,
     has_only_grown,
     is_untouched,
     note_settled,
@@ -138,6 +139,9 @@ def settle(root: Path, at: str) -> Settled:
                     desk = finish(root, note, at, merge, paths)
                 said += desk.said
                 touched.update(dict.fromkeys(desk.touched))
+        came = forgets_since(root, head)
+        if came is not None:  # also where git had nothing to merge: what this clone made of the words goes
+            touched.update(dict.fromkeys(forget_merged(root, at, came, changed_paths(root, came))))
         note_settled(root, head)
     return Settled(tuple(said), tuple(touched))
 

@@ -120,6 +120,15 @@ def unsettled(root: Path) -> tuple[str, list[Merge]]:
     return head, [*merges, *rebased(root, seen if known else "", head)]
 
 
+def forgets_since(root: Path, head: str) -> Merge | None:
+    """The way from where git was last looked at to where it stands, as a merge, if forgetting came in on it."""
+    seen = (read_bytes(root / SETTLED) or b"").decode("ascii", "replace").strip()
+    if seen in ("", head) or run_git(root, "cat-file", "-e", f"{seen}^{{commit}}").code:
+        return None
+    came = run_git(root, "diff", "--no-ext-diff", "--no-textconv", "-U0", seen, head, "--", EVIDENCE).out
+    return Merge(seen, seen, head, head) if b"\n+- <event=forget," in came else None
+
+
 def common(root: Path, one: str, other: str) -> str:
     """The commit that two come from; "" where they have nothing in common."""
     return run_git(root, "merge-base", one, other).text.split("\n")[0].strip()

@@ -107,7 +107,8 @@ def refuse_links(root: Path) -> None:
     ):
         path = f"{root}/{name}"  # a Path for each would be a fifth of a write
         if os.path.islink(path):  # noqa: PTH114
-            raise NeedsAttention(f"{path} is a symbolic link; remove it, it is made anew. Nothing was written")
+            what = "move the real folder here" if name == EVIDENCE else "remove it, it is made anew"
+            raise NeedsAttention(f"{path} is a symbolic link; {what}. Nothing was written")
 
 
 def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:

@@ -273,6 +273,14 @@ def test_current_that_is_a_symbolic_link_is_refused(root: Path, tmp_path: Path) 
     with pytest.raises(StorageFailed, match="symbolic link"):
         Library.open(root).write("x")
     assert elsewhere.read_bytes() == before
+    assert [(found.problem.code, found.problem.blocking) for found in Library.open(root).check()] == [("symlink", True)]
+
+
+def test_who_linked_evidence_is_not_told_to_remove_it(root: Path, tmp_path: Path) -> None:
+    (root / "evidence").rename(tmp_path / "evidence")
+    (root / "evidence").symlink_to(tmp_path / "evidence")
+    with pytest.raises(NeedsAttention, match="move the real folder here"):
+        Library.open(root).flush()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

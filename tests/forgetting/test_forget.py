@@ -310,3 +310,15 @@ def test_earlier_summaries_of_its_topic_and_the_questions_that_it_answered(libra
     assert not library.forget([1]).remains
     assert [json.loads(line)["topic"] for line in (state / "summaries.jsonl").read_text().splitlines()] == ["b"]
     assert [json.loads(line)["asked"] for line in (state / "recalls.jsonl").read_text().splitlines()] == ["y"]
+
+
+def test_a_page_behind_a_symbolic_link_is_named(library: Library, tmp_path: Path) -> None:
+    library.write(["Zorblatt has a boat.", "Hilde turns ninety."])
+    flush(library, Create("a", "A"), Extend("a", "", (1, 2)))
+    page = library.root / "topics" / "a.md"
+    page.rename(tmp_path / "a.md")
+    page.symlink_to(tmp_path / "a.md")
+    (library.root / "topics" / "loop").symlink_to(library.root)
+    before = page.read_bytes()
+    assert [(one.path, one.what) for one in library.forget([1]).remains] == [("topics/a.md", "what it links to")]
+    assert page.read_bytes() == before

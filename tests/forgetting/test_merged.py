@@ -90,3 +90,20 @@ def test_merged_with(two: tuple[Library, Library], what: object, puller: str) ->
     found = {hit.text for hit in target.search("Maya Fjord boat berth Ines", 9)}
     assert {"Maya works at Fjord Labs.", "The boat has berth 12."} <= found
     assert not [one for one in target.check() if one.problem.code not in ("unsettled", "link")]
+
+
+def test_pulled_without_a_merge(two: tuple[Library, Library]) -> None:
+    """What a clone made of the words, its logs and what audiences read, goes when it hears of the forgetting."""
+    here, there = two
+    (there.root / "infinimem.yaml").write_text("format: 1\naccess: {mcp: {deny: {sensitivity: private}}}\n")
+    there.write(f"{WORD} bought a second key.")
+    there.flush(planner="lexical")
+    commit(there.root)
+    assert Library.open(there.root, audience="mcp").search(WORD)
+    git(here.root, "pull", "-q", "--ff-only", str(there.root), "main")
+    here.forget([1, 5])
+    commit(here.root)
+    assert holding(there.root / ".infinimem", WORD)
+    git(there.root, "pull", "-q", "--ff-only", str(here.root), "main")
+    there.check(fix=True)
+    assert holding(there.root, WORD) == []
