@@ -197,6 +197,20 @@ def user_config() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".config") / "infinimem" / "config.yaml"
 
 
+def looks_of(library: Path) -> tuple[tuple[int, ...], ...]:
+    """How the files of settings look from outside: another value when one has changed."""
+    return tuple(look_of(path) for path in (library / "infinimem.yaml", user_config()))
+
+
+def look_of(path: Path) -> tuple[int, ...]:
+    """A file's identity, size and times; nothing where it cannot be looked at."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return ()
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
+
+
 def load_settings(library: Path | None = None, flags: Mapping[str, Value] | None = None) -> Settings:
     """The effective settings. An unknown key or an impossible value is a `BadInput` naming file and line."""
     values: dict[str, Value] = {setting.name: setting.default for setting in SETTINGS}
