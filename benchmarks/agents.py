@@ -90,21 +90,29 @@ async def calls(root: Path, runs: int, told: dict[str, float]) -> dict[str, list
             "tokens of the instructions, by our estimate": estimate(instructions),
             "tokens of the instructions, by length / 4": len(instructions) // 4,
         }
-        return await measured(session, runs, time.monotonic)
+        return await measured(session, runs, time.monotonic, topics_of(root))
 
 
 async def calls_inside(root: Path, runs: int) -> dict[str, list[float]]:
     """CPU milliseconds of each kind of call, client and server in one process, the protocol between them."""
     async with Client(server_for(Library.open(root))) as client:
         gc.freeze()  # as the server does when it starts
-        return await measured(client, runs, time.process_time)
+        return await measured(client, runs, time.process_time, topics_of(root))
 
 
-async def measured(session: Client | ClientSession, runs: int, clock: Callable[[], float]) -> dict[str, list[float]]:
+def topics_of(root: Path) -> list[str]:
+    """The ids of a library's topics."""
+    folder = root / "topics"
+    return [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.md"))]
+
+
+async def measured(
+    session: Client | ClientSession, runs: int, clock: Callable[[], float], topics: Sequence[str]
+) -> dict[str, list[float]]:
     """What each kind of call takes by a clock, the first one first."""
     taken: dict[str, list[float]] = {}
     for at in range(runs * 4):
-        for name, arguments in kinds(at):
+        for name, arguments in kinds(at, topics[at % len(topics)]):
             started = clock()
             result = await session.call_tool(name.split(" ")[0], arguments)
             passed = clock() - started
@@ -113,7 +121,7 @@ async def measured(session: Client | ClientSession, runs: int, clock: Callable[[
     return taken
 
 
-def kinds(at: int) -> list[tuple[str, dict[str, Any]]]:
+def kinds(at: int, topic: str) -> list[tuple[str, dict[str, Any]]]:
     """One call of every kind; no two searches in a row alike."""
     query = QUERIES[at % len(QUERIES)]
     return [
@@ -124,7 +132,7 @@ def kinds(at: int) -> list[tuple[str, dict[str, Any]]]:
         ("search all", {"query": query.split()[-1], "all": True}),
         ("grep", {"pattern": "ferr(y|ies) to K.el"}),
         ("grep of a frequent word", {"pattern": "[Tt]hank"}),
-        ("read", {"topic": f"{at % 100:02d}/topic-{at % 100:06d}"}),
+        ("read", {"topic": topic}),
         ("trace", {"seq": 1 + at * 7}),
         ("write", {"entries": [f"The ferry was late again, run {at}."]}),
         ("search after a write", {"query": query}),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ class Retention:
 
     def matches(self, fields: Mapping[str, str]) -> bool:
         """Whether the rule is about an entry with these fields."""
-        return all(is_like(fields.get(key, ""), pattern) for key, pattern in self.where)
+        return has_all(fields, self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,13 @@ class Access:
         """Whether an entry with these fields may be shown."""
         if any(key in fields and is_like(fields[key], pattern) for key, pattern in self.deny):
             return False
-        keys = {key for key, _ in self.allow}
-        return all(any(is_like(fields.get(key, ""), one) for k, one in self.allow if k == key) for key in keys)
+        return has_all(fields, self.allow)
+
+
+def has_all(fields: Mapping[str, str], wanted: Sequence[tuple[str, str]]) -> bool:
+    """Whether each of the wanted fields is there, with one of the values that are wanted of it."""
+    found = {key for key, pattern in wanted if key in fields and is_like(fields[key], pattern)}
+    return found == {key for key, _ in wanted}
 
 
 def is_like(value: str, pattern: str) -> bool:
@@ -190,6 +195,20 @@ def user_config() -> Path:
     """Where the user's own configuration lies."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".config") / "infinimem" / "config.yaml"
+
+
+def looks_of(library: Path) -> tuple[tuple[int, ...], ...]:
+    """How the files of settings look from outside: another value when one has changed."""
+    return tuple(look_of(path) for path in (library / "infinimem.yaml", user_config()))
+
+
+def look_of(path: Path) -> tuple[int, ...]:
+    """A file's identity, size and times; nothing where it cannot be looked at."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return ()
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 def load_settings(library: Path | None = None, flags: Mapping[str, Value] | None = None) -> Settings:
@@ -386,6 +405,8 @@ def retention_in(value: Any, where: str) -> tuple[Retention, ...]:
         do = str(row.get("do", "retire"))
         if do not in ("retire", "forget"):
             raise BadInput(f"{here}: do is retire or forget, not {do!r}")
+        if "where" in row and not row["where"]:  # perhaps all that it said was commented out
+            raise BadInput(f"{here}: where is empty; say a field, or leave where out for a rule about every entry")
         rules.append(Retention(fields_in(row.get("where"), here), float(match[1]) * SECONDS[match[2]], do))
     return tuple(rules)
 

@@ -75,13 +75,16 @@ class Library:
         model: Model | None = None,
         audience: str = "",
         keep_index: bool = True,
+        settings: Settings | None = None,
     ) -> None:
+        """`settings` are kept to, whatever their files come to say; without them the files are followed."""
         self.root = root
         self.clock = clock
         self.audience = audience
         self._keeps_index = keep_index
         self._model = model
-        self._settings: Settings | None = None
+        self._kept = settings
+        self._read: tuple[object, Settings] | None = None
         self._replayed: tuple[object, PastIndex] | None = None
 
     @classmethod
@@ -129,12 +132,15 @@ class Library:
 
     @property
     def settings(self) -> Settings:
-        """The effective settings; raises `BadInput` for a setting that cannot be understood."""
-        if self._settings is None:
-            from infinimem.config import load_settings
+        """The effective settings, as their files are now; raises `BadInput` for one that cannot be understood."""
+        if self._kept is not None:
+            return self._kept
+        from infinimem.config import load_settings, looks_of
 
-            self._settings = load_settings(self.root)
-        return self._settings
+        looks, read = looks_of(self.root), self._read
+        if read is None or read[0] != looks:  # a rule of access holds from when it is saved
+            self._read = read = (looks, load_settings(self.root))
+        return read[1]
 
     # access
 

@@ -82,6 +82,16 @@ def test_a_rule_about_everything_and_entries_still_in_current(library: Library) 
     assert [row.entries for row in library.catalog()] == [1]
 
 
+def test_a_rule_about_one_field_with_several_values_and_about_any(library: Library) -> None:
+    rules(library, 'retention:\n- {where: {ns: [visit, "guest-*"]}, after: 2d}\n- {where: {label: "*"}, after: 9d}')
+    library.write("Zorblatt came.", meta={"ns": "visit"})
+    library.write("Ines came.", meta={"ns": "guest-7"})
+    library.write("Maya works at Fjord Labs.", meta={"ns": "work", "label": "job"})
+    library.write("Hilde turns ninety.")
+    assert [step.seq for step in later(library, 3).flush().retired] == [1, 2]
+    assert [step.seq for step in later(library, 10).flush().retired] == [3]
+
+
 def test_age_counts_from_when_it_was_written_down_and_without_a_date_there_is_none(library: Library) -> None:
     rules(library, "retention: [{after: 2d}]")
     path = library.root / "topics" / "old.md"
@@ -110,6 +120,8 @@ def test_all_members_of_a_joined_line_expire_with_it(library: Library) -> None:
         ("retention: [{aftr: 9d}]", "there is no 'aftr' here; did you mean after?"),
         ("retention: [{after: 9d, do: burn}]", "do is retire or forget, not 'burn'"),
         ("retention: [{after: 9d, where: {source: [[]]}}]", "source is a field and its value"),
+        ("retention: [{after: 9d, where: {}}]", "rule 1: where is empty"),
+        ("retention:\n- where:\n    # ns: visit\n  after: 9d\n  do: forget", "rule 1: where is empty"),
         ("retentoin: []", "did you mean retention?"),
         ("access: {mpc: {deny: {ns: a}}}", "there is no 'mpc' here; did you mean mcp?"),
         ("access: {mcp: {denny: {ns: a}}}", "there is no 'denny' here; did you mean deny?"),

@@ -199,7 +199,7 @@ def plan(root: Path, note: int, wanted: Wanted, at: str, *, again: bool, known: 
     gone_once = [*gone, *known]
     words = words_of(gone_once, kept, wanted.pattern)
     erased = erase(survey, meant, seqs, spare, words, at)
-    if not again:
+    if seqs and not again:
         erased.documents.update(with_events(survey, erased, seqs, gone, at, next_seq(root, note)))
     gone_topics = {*erased.renamed, *(path.removeprefix("topics/").removesuffix(".md") for path in erased.removed)}
     showed = {topic_of(path) for path, _ in stood if path.startswith("topics/")}
@@ -296,6 +296,7 @@ def report_of(planned: Planned, at: str, *, dry_run: bool) -> Forgotten:
     places = {(path, entry.span.start + 1, seq) for path, entry in planned.gone for seq in seqs_in(entry, planned.seqs)}
     renamed = planned.erased.renamed
     moved = {path_of(topic) for topic in renamed}
+    index_goes = INDEX in planned.traces.erase and bool(planned.seqs or planned.is_of_use)
     return Forgotten(
         planned.seqs,
         at,
@@ -310,7 +311,7 @@ def report_of(planned: Planned, at: str, *, dry_run: bool) -> Forgotten:
         ),
         tuple(path for path in planned.erased.removed if path not in moved),
         tuple(renamed.items()),
-        (*planned.traces.said, *([f"{INDEX}: all of it"] if INDEX in planned.traces.erase else ())),
+        (*planned.traces.said, *([f"{INDEX}: all of it"] if index_goes else ())),
         planned.copies,
         tuple(Remain(path, 0, why) for path, why in planned.erased.left.items()) if dry_run else (),
     )

@@ -207,7 +207,7 @@ class Session:
 
     def begin(self) -> None:
         """See how everything looks now; CURRENT is then looked at as if it had just been saved."""
-        self.library.settings  # noqa: B018 - read now, so that a wrong one is said before anything is done
+        self.keep_settings()  # read now, so that a wrong one is said before anything is done
         self.known = self.listing()
         self.settings_seen = seen_at(self.root / SETTINGS)
         self.told = written_digests(self.root)
@@ -305,14 +305,17 @@ class Session:
             return
         self.settings_seen = seen
         try:
-            fresh = Library(self.root, self.library.clock)
-            fresh.settings  # noqa: B018 - read now
+            self.keep_settings()
         except BadInput:
             self.check([SETTINGS], self.library.index())
         else:
-            self.library = fresh
             self.tell(News("saved", SETTINGS))
             self.consider_buffer()
+
+    def keep_settings(self) -> None:
+        """Keep to the settings as they are now, until they are read again. Raises `BadInput`; then nothing changes."""
+        fresh = Library(self.root, self.library.clock)
+        self.library = Library(self.root, self.library.clock, settings=fresh.settings)
 
     def take(self, changed: Sequence[str], moved: Mapping[str, str], quiet: Collection[str]) -> None:
         """Everything that a save sets off: index, news (but of `quiet` ones), check, and what has to be done later."""

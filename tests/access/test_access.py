@@ -176,6 +176,27 @@ def test_rules_add_up_whoever_made_them(library: Library, tmp_path: Path) -> Non
     assert load_settings(library.root).access("export").permits(PRIVATE)
 
 
+def test_a_field_that_is_allowed_with_any_value_has_to_be_there(library: Library) -> None:
+    (library.root / "infinimem.yaml").write_text('format: 1\naccess: {mcp: {allow: {ns: "*"}}}\n')
+    library.write("Zorblatt sings.")
+    library.write("Zorblatt dances.", meta={"ns": "work"})
+    assert [hit.seqs for hit in seen_by(library).search("Zorblatt")] == [(2,)]
+
+
+def test_a_rule_holds_from_when_it_is_saved_for_who_has_the_library_open(library: Library) -> None:
+    settings = library.root / "infinimem.yaml"
+    settings.write_text("format: 1\n")
+    library.write("Zorblatt sings.", meta=PRIVATE)
+    reader = seen_by(library)
+    assert [hit.seqs for hit in reader.search("Zorblatt")] == [(1,)]
+    settings.write_text(f"format: 1\n{DENY}\n")
+    assert reader.is_restricted
+    assert reader.search("Zorblatt") == []
+    settings.write_text("format: 1\naccess: {mcp: {deny: [}}\n")
+    with pytest.raises(BadInput):
+        reader.search("Zorblatt")
+
+
 def test_what_would_tell_more_is_for_the_owner(library: Library) -> None:
     library.write("Zorblatt sings.", meta=PRIVATE)
     reader = seen_by(library)

@@ -144,6 +144,17 @@ def test_what_points_to_it_points_nowhere_else(library: Library) -> None:
     assert library.trace(1).by == 3
 
 
+def test_where_nothing_is_meant_nothing_changes(library: Library) -> None:
+    library.write(["Ines cycles.", "Maya sings."])
+    library.flush()
+    library.search("cycles")
+    before = {path: path.read_bytes() for path in library.root.rglob("*.md")}
+    done = library.forget(where={"source": "nobody"})
+    assert (done.exit_code, done.changed, done.erased) == (1, (), ())
+    assert {path: path.read_bytes() for path in library.root.rglob("*.md")} == before
+    assert library.undo().flushed
+
+
 def test_by_field_and_by_pattern(library: Library) -> None:
     library.write(["Ines cycles.", "Ines sings."], source="Ines Zorblatt")
     library.write(["Maya sings.", "The code is KX7-113.", "Code kx7-200 is new."])
