@@ -225,11 +225,21 @@ def end_of(unit: Unit, event: Event | None, lives: Mapping[int, Life]) -> int:
     return min(starts) if starts else start_of(event.get("at"))
 
 
-def beginning_of(seq: int, lives: Mapping[int, Life]) -> int:
-    """The moment from which a seq held; 0 where nothing tells."""
+def beginning_of(seq: int, lives: Mapping[int, Life], seen: frozenset[int] = frozenset()) -> int:
+    """The moment from which a seq held; 0 where nothing tells.
+
+    One that was forgotten held at the latest until what took its own place began: so much is known of it.
+    """
     life = lives.get(seq)
-    unit = (life.said() or life.here) if life is not None else None
-    began = happened(unit) if unit is not None else None
+    if life is None or seq in seen:
+        return 0
+    unit = life.said() or life.here
+    if unit is None:
+        before = [event for event in life.events if event.kind != "forget"][-1:]
+        after = [by for event in before if event.kind == "retire" for by in parse_seqs(event.get("by"))]
+        starts = [start for by in after if (start := beginning_of(by, lives, seen | {seq}))]
+        return min(starts, default=0)
+    began = happened(unit)
     return began[0] if began else 0
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from infinimem.consolidate.commit import extract
 from infinimem.errors import NeedsAttention, Unreadable
-from infinimem.forgetting.forget import forget_names
-from infinimem.forgetting.survey import came_back, forgotten_seqs, others_of
+from infinimem.forgetting.forget import forget_held, forget_names
+from infinimem.forgetting.survey import Wanted, came_back, forgotten_seqs, is_the_same, others_of, read_survey
 from infinimem.git.driver import merge_three
 from infinimem.git.renumber import renumber_line
 from infinimem.git.run import run_git, under_way
@@ -139,6 +139,7 @@ def settle(root: Path, at: str) -> Settled:
                     desk = finish(root, note, at, merge, paths)
                 said += desk.said
                 touched.update(dict.fromkeys(desk.touched))
+                touched.update(dict.fromkeys(forget_renumbered(root, at, merge, paths)))
         came = forgets_since(root, head)
         if came is not None:  # also where git had nothing to merge: what this clone made of the words goes
             touched.update(dict.fromkeys(forget_merged(root, at, came, changed_paths(root, came))))
@@ -166,6 +167,27 @@ def forget_merged(root: Path, at: str, merge: Merge, paths: list[str]) -> tuple[
         if gone and came_back(entry, gone, others_of(document.entries, gone))
     ]
     return forget_names(root, list(dict.fromkeys(known)), datetime.fromisoformat(at)) if known else ()
+
+
+def forget_renumbered(root: Path, at: str, merge: Merge, paths: list[str]) -> tuple[str, ...]:
+    """What one side forgot and the other had given another number meanwhile goes, too. Gives the files that changed."""
+    if not forgotten_seqs(root) or read_file(root, BUFFER).document.blocking or evidence_conflicts(root):
+        return ()
+    base, ours, theirs = (read_side(root, commit, paths) for commit in (merge.base, merge.ours, merge.theirs))
+    had = base.firsts
+    events = [event for side in (ours, theirs) for _, event in side.events if event.kind == "forget"]
+    gone = [had[seq] for event in events for seq in event.seqs if seq in had and is_the_same(had[seq], event)]
+    told = {(entry.observed, entry.text) for entry in gone if entry.observed}
+    survey = read_survey(root) if told else None
+    seqs = {
+        entry.seq
+        for _, entry in (survey.entries() if survey else ())
+        if len(entry.seqs) == 1 and (entry.observed, entry.text) in told and entry.seq not in had
+    }
+    if not seqs:
+        return ()
+    done = forget_held(root, Wanted(tuple(sorted(seqs))), datetime.fromisoformat(at))
+    return (*done.changed, *done.removed)
 
 
 def is_settled(root: Path, merge: Merge) -> bool:

@@ -340,3 +340,13 @@ def test_the_timeline_of_a_topic_holds_what_it_no_longer_shows(
 )
 def test_words_for_time_are_seen_from_when_they_were_said(text: str, at: str, meanings: list[str]) -> None:
     assert [meaning for _, meaning in dates_shown(text, at)] == meanings
+
+
+def test_what_was_replaced_by_something_forgotten_held_until_the_next_known_one(library: Library) -> None:
+    library.write("Maya works at Fjord Labs.", time="2020-01")
+    library.write("Maya works at Nordlys.", time="2020-03", supersedes=1)
+    library.write("Maya works at Bolt.", time="2020-06", supersedes=2)
+    library.flush(planner="lexical")
+    library.forget([2])
+    assert [hit.seqs for hit in library.search("Maya works", filter=Filter(as_of="2020-02"))] == [(1,)]
+    assert [hit.seqs for hit in library.search("Maya works", filter=Filter(as_of="2020-07"))] == [(3,)]

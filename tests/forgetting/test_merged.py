@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -107,3 +107,27 @@ def test_pulled_without_a_merge(two: tuple[Library, Library]) -> None:
     git(there.root, "pull", "-q", "--ff-only", str(here.root), "main")
     there.check(fix=True)
     assert holding(there.root, WORD) == []
+
+
+def test_what_got_another_number_elsewhere_meanwhile(two: tuple[Library, Library]) -> None:
+    """Both gave one number, and both forgot theirs: the entry that the other had given a new one does not come back."""
+    here, there = two
+    there = Library.open(there.root, clock=lambda: JUNE + timedelta(minutes=1))
+    there.write([f"{WORD} sings.", "The mast is of ash."])
+    there.flush(plan=Plan((Extend("people", "Of boats", (5, 6)),)))
+    commit(there.root)
+    here.write("Kwame has a kayak.")
+    here.forget([5])
+    commit(here.root)
+    git(here.root, "pull", "-q", "--no-rebase", "--no-edit", str(there.root), "main")
+    here.check(fix=True)
+    commit(here.root)
+    assert [hit.seqs != (5,) for hit in here.search(f"{WORD} sings", 1)] == [True]
+    there.forget([1, 5], copies=True)
+    commit(there.root)
+    git(there.root, "pull", "-q", "--no-rebase", "--no-edit", str(here.root), "main", fails=True)
+    commit(there.root)
+    there.check(fix=True)
+    assert holding(there.root, WORD) == []
+    assert [hit.text for hit in there.search("mast ash", 1)] == ["The mast is of ash."]
+    assert not [one for one in there.check() if one.problem.code not in ("unsettled", "link")]
