@@ -130,7 +130,7 @@ def trace(root: Path, index: Index, seq: int) -> Trace | None:
 
 def linked_from(index: Index, seq: int) -> Iterator[tuple[int, str]]:
     """The seqs of visible entries that are linked to one, each with the relation."""
-    for unit in index.having("links", f"({seq}|[0-9]-[0-9])"):
+    for unit in index.linked_to((seq,)):
         for tie in parse_links(unit.get("links")):
             if seq in tie.seqs and seq not in unit.seqs:
                 yield unit.seqs[0], tie.relation

@@ -216,7 +216,8 @@ def is_ours(unit: Unit) -> bool:
 
 def lessons_for(unit: Unit, wanted: Mapping[Lines, Weight]) -> list[Lesson]:
     """What one line has to learn and to unlearn, so that it has no more links than allowed, the strongest first."""
-    ties = parse_links(unit.get("links"))
+    inside = set(unit.seqs)  # a joined line keeps what links its members to each other
+    ties = [tie for tie in parse_links(unit.get("links")) if not tie.seqs or not inside.issuperset(tie.seqs)]
     learned = [tie for tie in ties if tie.relation == LEARNED and tie.seqs]
     here = unit.seqs[0]
     near = {other: weight for pair, weight in wanted.items() if here in pair for other in pair if other != here}

@@ -62,7 +62,7 @@ def whole_story(root: Path, index: Index, seqs: Iterable[int]) -> dict[int, Life
         records = read_records(root, fresh)
         for seq in sorted(fresh):
             lives[seq] = life_of(seq, records[seq], next(iter(index.standing(seq)), None))
-        near = {old for seq in fresh for unit in index.replaced_by(seq) for old in unit.seqs}
+        near = {old for unit in index.replaced_by(*fresh) for old in unit.seqs}
         for seq in fresh:
             event = lives[seq].retirement()
             near.update(parse_seqs(event.get("by")) if event is not None else ())

@@ -153,7 +153,7 @@ def join(desk: Desk, step: Join) -> Desk:
     """One line for several entries; what all of them agree on stays in its signature."""
     waiting = any(desk.buffered(seq) is not None for seq in step.seqs)
     sources = first_places(desk.buffered(seq) if waiting else desk.holding(seq) for seq in step.seqs)
-    joined = joined_line(sources, step.text)
+    joined = joined_line(sources, step.text, shown=not waiting)
     if not waiting:
         return join_visible(desk, sources, joined)
     rest: dict[int, Entry] = {}
@@ -165,7 +165,7 @@ def join(desk: Desk, step: Join) -> Desk:
     return replace(desk, waiting=rest)
 
 
-def joined_line(sources: Sequence[Entry], text: str) -> Entry:
+def joined_line(sources: Sequence[Entry], text: str, *, shown: bool) -> Entry:
     """The line that says what several entries say, with all their seqs and links."""
     shared = [pair for pair in sources[0].signature.fields if all(pair in entry.signature.fields for entry in sources)]
     times = [entry.time for entry in sources if entry.time]
@@ -174,15 +174,9 @@ def joined_line(sources: Sequence[Entry], text: str) -> Entry:
     seqs = tuple(seq for entry in sources for seq in entry.seqs)
     signature = Signature(seqs, tuple(shared))
     if not any(key == "links" for key, _ in shared):
-        # what was linked to a line that is joined again stands in no member's evidence: only the line can give it back
-        outward = [
-            tie
-            for entry in sources
-            for tie in parse_links(entry.signature.get("links"))
-            if len(entry.seqs) > 1 or not tie.seqs or not set(tie.seqs) <= set(seqs)
-        ]
-        outward = list(dict.fromkeys(outward))
-        signature = with_links(signature, outward)
+        # what links one that is shown to another, too: it may stand in no evidence, so only the line can give it back
+        ties = dict.fromkeys(tie for entry in sources for tie in parse_links(entry.signature.get("links")))
+        signature = with_links(signature, [tie for tie in ties if shown or not tie.seqs or not set(tie.seqs) <= set(seqs)])
     return replace(sources[0], signature=signature, text=text)
 
 

@@ -6,7 +6,7 @@ ones most like the question are `kept`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from infinimem.ask import Answer, Evidence, evidence_of
@@ -111,16 +111,39 @@ def heirs(memory: Memory, seq: int) -> list[Unit]:
 
 def opposed(memory: Memory, units: Sequence[Unit]) -> dict[Place, list[Unit]]:
     """For each unit the entries that contradict it or that it contradicts, as they stand now."""
-    accusing = allowed(memory, memory.index.having("links", OPPOSED))
+    earlier = predecessors(memory, units)
+    accusing = accusers(memory, {seq for seqs in earlier.values() for seq in seqs})
     found: dict[Place, list[Unit]] = {}
-    if not accusing:
-        return found
     for unit in units:
         there = [now for tie in against(unit) for now in reached_by(memory, "", tie)]
-        there += [one for one in accusing if any(not set(unit.seqs).isdisjoint(tie.seqs) for tie in against(one))]
+        there += [one for seq in earlier[place_of(unit)] for one in accusing.get(seq, ())]
         others = {place_of(one): one for one in there if place_of(one) != place_of(unit)}
         if others:
             found[place_of(unit)] = list(others.values())
+    return found
+
+
+def predecessors(memory: Memory, units: Sequence[Unit]) -> dict[Place, list[int]]:
+    """For each unit its seqs and those whose place it took: what leads to those leads to it."""
+    found = {place_of(unit): list(unit.seqs) for unit in units}
+    frontier = {seq for unit in units for seq in unit.seqs}
+    for _ in range(LONGEST_CHAIN):
+        before: dict[int, list[int]] = {}
+        for gone in memory.index.replaced_by(*frontier) if frontier else ():
+            for seq in parse_seqs(gone.get("retired_by")):
+                before.setdefault(seq, []).extend(gone.seqs)
+        for seqs in found.values():
+            seqs += [old for seq in tuple(seqs) for old in before.get(seq, ()) if old not in seqs]
+        frontier = {old for olds in before.values() for old in olds}
+    return found
+
+
+def accusers(memory: Memory, seqs: Collection[int]) -> dict[int, list[Unit]]:
+    """The entries that say of a seq that they contradict it, by that seq."""
+    found: dict[int, list[Unit]] = {}
+    for one in allowed(memory, memory.index.linked_to(seqs, OPPOSED)):
+        for seq in {seq for tie in against(one) for seq in tie.seqs}:
+            found.setdefault(seq, []).append(one)
     return found
 
 

@@ -116,7 +116,7 @@ def successor(memory: Memory, unit: Unit) -> Unit | None:
 def older(memory: Memory, unit: Unit) -> list[Unit]:
     """What a unit replaced, retired already or still waiting for a flush to do it."""
     seqs = parse_seqs(unit.get("supersedes"))
-    past = [old for seq in unit.seqs for old in memory.index.replaced_by(seq)]
+    past = memory.index.replaced_by(*unit.seqs)
     gone = allowed_old(memory, [*past, *memory.index.retired(seqs)])
     waiting = [
         replaced(old, unit)

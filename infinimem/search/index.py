@@ -426,20 +426,23 @@ class Index:
         wanted = tuple(seqs)
         return self._mended(lambda: self._last(self._at_seqs(wanted, RETIRED)))
 
-    def replaced_by(self, seq: int) -> list[Unit]:
-        """The retired units whose place a seq took last, alone or with others."""
+    def replaced_by(self, *seqs: int) -> list[Unit]:
+        """The retired units whose place one of some seqs took last, alone or with others."""
         from infinimem.search.shelf import RETIRED
 
         def found() -> list[Unit]:
-            alone = [one.unit for shelf in self._shelves for one in shelf.with_fact("retired_by", str(seq), RETIRED)]
-            several = [
-                one.unit for shelf in self._shelves for one in shelf.with_field("retired_by", "", "[-+]", RETIRED)
-            ]
-            units = alone + [unit for unit in several if seq in parse_seqs(unit.get("retired_by"))]
-            last = self._last(self._at_seqs({one for unit in units for one in unit.seqs}, RETIRED))
-            return [unit for unit in last if seq in parse_seqs(unit.get("retired_by"))]
+            gone = [one.unit for shelf in self._shelves for one in shelf.pointing_to("retired_by", seqs, kind=RETIRED)]
+            last = self._last(self._at_seqs({one for unit in gone for one in unit.seqs}, RETIRED)) if gone else []
+            return [unit for unit in last if not set(seqs).isdisjoint(parse_seqs(unit.get("retired_by")))]
 
         return self._mended(found)
+
+    def linked_to(self, seqs: Iterable[int], relation: str = "") -> list[Unit]:
+        """The visible entries that are linked to one of some seqs, by this relation or any, by place."""
+        wanted = tuple(seqs)
+        return self._mended(
+            lambda: [one.unit for shelf in self._shelves for one in shelf.pointing_to("links", wanted, relation)]
+        )
 
     def superseding(self) -> list[Unit]:
         """CURRENT's entries that take another's place, which a flush has not seen to yet."""

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import tantivy
 from tantivy import FieldType, Occur, Query
 
-from infinimem.model import Filter, path_of
+from infinimem.model import Filter, Unit, path_of
 from infinimem.search.records import Record, asked_interval, happened, looks_back, restore, stored_line
+from infinimem.text.signature import parse_links, parse_seqs
 
 if TYPE_CHECKING:
     from infinimem.search.sources import Line
@@ -27,6 +28,7 @@ VERSION = 5
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
 SMALL_HEAP, LARGE_HEAP = 15_000_000, 120_000_000  # bytes; tantivy refuses less than the first
 _LONGEST_FACT = 500
+_LONGEST_RANGE = 1_000  # seqs of one link that lead back to it
 _ABOVE = 0.5  # the weight of a word in a heading among candidates; `rank.Weights.heading` decides in the end
 _NUMBERED = "#"  # the path of the record that holds the generation; no file is called so
 _REMEMBERED = 16_384  # records, some 2 kB each, and as many frequencies, that a shelf need not fetch again
@@ -232,6 +234,16 @@ class Shelf:
         records = [self._record(address) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
+    def pointing_to(self, key: str, seqs: Iterable[int], relation: str = "", kind: int = VISIBLE) -> list[Record]:
+        """Every record of a kind whose signature field `key` names one of some seqs, by place."""
+        wanted = [fact_of(key, seq, relation) for seq in sorted(set(seqs))]
+        if not wanted:
+            return []
+        clauses = [(Occur.Must, Query.term_set_query(self._schema, "facts", wanted)), (Occur.Must, self._kind(kind))]
+        addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
+        records = [self._record(address) for address in addresses]
+        return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
+
     def _narrow(self, filter: Filter) -> list[tuple[Occur, Query]]:
         """What a filter says that tantivy can tell; `records.allows` has the last word."""
         queries = [Query.term_query(self._schema, "facts", _safe(f"{key}={value}")) for key, value in filter.where]
@@ -314,9 +326,8 @@ class Writer:
             document.add_text("words" if kind == VISIBLE else "past", record.words)
             if record.headings:
                 document.add_text("above", record.above)
-            for key, value in unit.fields:
-                if len(value) <= _LONGEST_FACT:
-                    document.add_text("facts", _safe(f"{key}={value}"))
+            for fact in facts_of(unit):
+                document.add_text("facts", _safe(fact))
             when = happened(unit)
             if when is not None:
                 document.add_integer("first", when[0])
@@ -377,6 +388,26 @@ def _schema() -> tantivy.Schema:
         builder.add_integer_field(moment, fast=True)
     builder.add_bytes_field("stored", stored=True)
     return builder.build()
+
+
+def facts_of(unit: Unit) -> Iterator[str]:
+    """What can be asked of a unit: each signature field as it stands, and each seq that it is linked or gave way to."""
+    for key, value in unit.fields:
+        if len(value) <= _LONGEST_FACT:
+            yield f"{key}={value}"
+        if key == "links":
+            for tie in parse_links(value):
+                for seq in tie.seqs[:_LONGEST_RANGE]:
+                    yield fact_of(key, seq)
+                    if tie.relation:
+                        yield fact_of(key, seq, tie.relation)
+        elif key == "retired_by":
+            yield from (fact_of(key, seq) for seq in parse_seqs(value)[:_LONGEST_RANGE])
+
+
+def fact_of(key: str, seq: int, relation: str = "") -> str:
+    """That a field names a seq; no field's own name begins so."""
+    return f"→{key}={seq}:{relation}" if relation else f"→{key}={seq}"
 
 
 def by_score(match: tuple[float, Record]) -> tuple[float, str, int]:

@@ -260,3 +260,11 @@ def test_a_link_leads_to_the_pieces_of_now_of_what_was_divided_undone_and_divide
     ]  # fmt: skip
     assert [one.get("retired_by") for one in library.index().retired((7,))] == ["10-11"]
     assert library.index().replaced_by(8) == [] and [one.seqs for one in library.index().replaced_by(10)] == [(7,)]
+
+
+def test_what_linked_two_entries_is_there_again_when_they_come_out_of_one_line(library: Library) -> None:
+    link(library, Link("5", "6", "causes"), Link("5", "4", "explains"))
+    library.join([5, 6], "The harbour office opens at nine; berth fees are paid in advance.")
+    library.join([5, 4], "The office opens at nine; fees are paid in advance. Herring swims in shoals.")
+    library.forget([4])
+    assert {seq: ties(library, seq) for seq in (5, 6)} == {5: (Tie((6,), "", "causes"),), 6: ()}
