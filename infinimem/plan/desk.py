@@ -176,7 +176,8 @@ def joined_line(sources: Sequence[Entry], text: str, *, shown: bool) -> Entry:
     if not any(key == "links" for key, _ in shared):
         # what links one that is shown to another, too: it may stand in no evidence, so only the line can give it back
         ties = dict.fromkeys(tie for entry in sources for tie in parse_links(entry.signature.get("links")))
-        signature = with_links(signature, [tie for tie in ties if shown or not tie.seqs or not set(tie.seqs) <= set(seqs)])
+        kept = [tie for tie in ties if shown or not tie.seqs or not set(tie.seqs) <= set(seqs)]
+        signature = with_links(signature, kept)
     return replace(sources[0], signature=signature, text=text)
 
 
