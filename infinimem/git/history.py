@@ -12,6 +12,7 @@ from infinimem.errors import BadInput
 from infinimem.git import chronicle, log
 from infinimem.git.chronicle import Row, Standing
 from infinimem.git.compare import Difference, compare
+from infinimem.git.numbers import as_numbered
 from infinimem.git.states import Past, is_kept_by_git, moment_of, since_commit, since_date, since_flush
 from infinimem.model import path_of
 from infinimem.store.evidence import Record, read_records, records_in
@@ -70,7 +71,7 @@ def read_diff(root: Path, standing: Callable[[], Standing], *, since: str = "", 
     def records(seqs: Sequence[int]) -> Mapping[int, Record]:
         return read_records(root, seqs) if past.evidence is None else records_in(past.evidence)
 
-    found = [one for one in compare(past.old, past.new, records) if concerns(one, topic)]
+    found = [one for one in compare(as_numbered(past.old, past.numbers), past.new, records) if concerns(one, topic)]
     return Comparison(past.label, past.commit, tuple(found), text_of(past, topic))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from infinimem.errors import BadInput
 from infinimem.git.compare import State
+from infinimem.git.numbers import numbers_since
 from infinimem.git.run import must_git, run_git, work_tree
 from infinimem.model import Document
 from infinimem.search.records import asked_interval
@@ -32,6 +33,8 @@ class Past:
     commit: str = ""
     evidence: tuple[Document, ...] | None = None
     """What the newer state's evidence gained, where that is not the evidence on disk."""
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    """Numbers that entries of the older state have no longer, and those that they have now."""
 
 
 def is_kept_by_git(root: Path) -> bool:
@@ -57,11 +60,18 @@ def since_commit(root: Path, revision: str = "HEAD") -> Past:
         evidence = tuple(document for path, document in new.items() if not is_shown(path))
         shown = {path: document for path, document in new.items() if is_shown(path)}
         old = {path: document for path, document in files_at(root, commit, paths).items() if is_shown(path)}
-        return Past(label, old, shown, commit, evidence)
+        return Past(label, old, shown, commit, evidence, numbers_between(root, [commit, other], old, shown))
     paths = names_in(must_git(root, *DIFF, commit, "--", *SHOWN).out)
     paths += names_in(run_git(root, "ls-files", "--others", "--exclude-standard", "-z", "--", *SHOWN).out)
     paths = list(dict.fromkeys([*paths, BUFFER]))  # CURRENT even where the user has git ignore it
-    return Past(label, files_at(root, commit, paths), dict(files_now(root, paths)), commit)
+    old, now = files_at(root, commit, paths), dict(files_now(root, paths))
+    return Past(label, old, now, commit, None, numbers_between(root, [commit], old, now))
+
+
+def numbers_between(root: Path, commits: Sequence[str], old: State, new: State) -> dict[int, int]:
+    """The numbers that a merge has changed between two commits, or between one and the files as they are."""
+    options = ("diff", "--no-ext-diff", "--no-color", "--no-renames", "--text", "--unified=0")
+    return numbers_since(old.values(), new.values(), must_git(root, *options, *commits, "--", EVIDENCE).out)
 
 
 DIFF = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z")
