@@ -475,3 +475,29 @@ def test_what_is_written_while_a_flush_begins_is_not_called_gone(
     monkeypatch.setattr(flush, "read_buffer", later)
     report = library.flush()
     assert (report.seqs, report.notes, report.exit_code) == ((1,), (), 0)
+
+
+def test_a_heading_that_differs_in_marks_alone_is_no_second_one(library: Library) -> None:
+    library.write(["Maya works at Nordlys.", "Maya reports to Ines.", "Maya has box 12.", "Maya has box 13."])
+    plan = (
+        Create("maya", "Maya"), Extend("maya", "Work & travel", (1,)), Extend("maya", "work, travel:", (2,)),
+        Extend("maya", "Box 12", (3,)), Extend("maya", "Box 13", (4,)),
+    )  # fmt: skip
+    assert not library.flush(plan=Plan(plan)).skipped
+    page = (library.root / "topics/maya.md").read_text()
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert headings == ["## Work & travel", "## Box 12", "## Box 13"]
+
+
+def test_a_merge_gives_the_page_the_title_that_its_plan_says(library: Library) -> None:
+    library.write(["Maya works at Nordlys.", "Ines sells her boat.", "The choir sings."])
+    steps = [step for seq, name in enumerate(("Maya", "Ines", "Choir"), 1)
+             for step in (Create(name.lower(), name), Extend(name.lower(), "", (seq,)))]  # fmt: skip
+    library.flush(plan=Plan(tuple(steps)))
+    assert not library.flush(plan=Plan((Merge(("maya", "ines"), "maya", "Maya and Ines"),))).skipped
+    assert {row.topic: row.title for row in library.catalog()} == {"choir": "Choir", "maya": "Maya and Ines"}
+    page = library.root / "topics/choir.md"
+    page.write_text(page.read_text().replace("aux: {}", "aux: {pinned: true}"))
+    library.flush(plan=Plan((Merge(("choir", "maya"), "choir", "Everything"),)))
+    assert [row.title for row in library.catalog()] == ["Choir"], "a person's own page keeps its title"
+    assert not library.check()

@@ -338,3 +338,29 @@ def test_an_update_is_found_in_whatever_document_it_stands(tmp_path: Path) -> No
         report = library.flush()
     assert [(step.seq, step.by, step.why) for step in report.retired] == [(1, 7, "superseded")]
     assert library.trace(1).by == 7 and report.exit_code == 0
+
+
+def test_what_a_model_would_replace_is_replaced_once_conflict_marks_are_gone(tmp_path: Path) -> None:
+    def judge(new: int, words: str, old: int, others: str) -> str:
+        return "replaces" if "Fjord" in others and "Nordlys" in words else ""
+
+    with serving(Behaviour(sensible(judge))) as url:
+        library = library_at(tmp_path, url)
+        library.write(["Employer of Maya Lindqvist: Fjord Labs.", *texts(5)])
+        library.flush()
+        unit = library.index().locate(1)
+        assert unit is not None
+        page = library.root / unit.path
+        whole = page.read_text()
+        page.write_text(whole + "<<<<<<< ours\nMy remark.\n=======\nYour remark.\n>>>>>>> theirs\n")
+        library.write(["Nordlys is the new employer of Maya Lindqvist."])
+        assert any("conflict" in outcome.why for outcome in library.flush().skipped)
+        [waiting] = library.review().proposals
+        assert waiting.before == ("Employer of Maya Lindqvist: Fjord Labs.",) and "conflict" in waiting.refused
+        assert library.flush(planner="lexical").retired == (), "the marks are still there"
+        page.write_text(whole + "My remark.\n")
+        report = library.flush(planner="lexical")
+    assert [(step.seq, step.by, step.why) for step in report.retired] == [(1, 7, "superseded")]
+    assert library.review().proposals == ()
+    assert library.flush(planner="lexical").reason == "CURRENT is empty"
+    assert not library.check()

@@ -10,7 +10,19 @@ from typing import TypeVar
 
 from infinimem.consolidate.run import Finder, Report, Run, prepare, seqs_of, topics_in
 from infinimem.errors import ChangedOnDisk
-from infinimem.model import Change, Document, Entry, Extend, Merge, Outcome, Signature, Step, Summarise, path_of
+from infinimem.model import (
+    Change,
+    Document,
+    Entry,
+    Extend,
+    Merge,
+    Outcome,
+    Retire,
+    Signature,
+    Step,
+    Summarise,
+    path_of,
+)
 from infinimem.plan import lexical, rules
 from infinimem.plan.desk import Desk, redirect, refresh
 from infinimem.plan.paper import Plan, to_values
@@ -23,7 +35,7 @@ from infinimem.store.layout import BUFFER, LOG, merges_by_entry
 from infinimem.store.read import read_file, read_leading, read_log
 from infinimem.store.summaries import note_versions
 from infinimem.text.document import edit, entry_lines, render, title_of
-from infinimem.text.signature import render_seqs
+from infinimem.text.signature import parse_seqs, render_seqs
 
 ATTEMPTS = 4
 T = TypeVar("T")
@@ -324,14 +336,29 @@ def shorter_log(root: Path, consumed: Sequence[Entry]) -> list[Change]:
 
 
 def keep_proposals(run: Run) -> None:
-    """What only a gate held back waits for a person's review."""
-    held = [
-        outcome for outcome in run.outcomes if outcome.status == "skipped" and outcome.why.startswith("confidence ")
-    ]
-    if held:
-        from infinimem.store.proposals import add_proposals
+    """What only a gate held back waits for a person, what conflict marks did for the next flush; what is done goes."""
+    skipped = [outcome for outcome in run.outcomes if outcome.status == "skipped"]
+    unsure = [outcome.step for outcome in skipped if outcome.why.startswith("confidence ")]
+    held = [outcome.step for outcome in skipped if isinstance(outcome.step, Retire) and is_held_up(run, outcome.step)]
+    done = [outcome.step for outcome in run.outcomes if outcome.status == "executed"]
+    if unsure or held or any(isinstance(step, Retire) for step in done):
+        from infinimem.store.proposals import add_proposals, drop_held
 
-        add_proposals(run.root, to_values(outcome.step for outcome in held), run.now)
+        add_proposals(run.root, to_values(unsure), run.now)
+        add_proposals(run.root, to_values(held), run.now, held=True)
+        drop_held(run.root, to_values(step for step in done if isinstance(step, Retire)))
+
+
+def is_held_up(run: Run, step: Retire) -> bool:
+    """Whether a model was sure of a replacement, and only the old one's page could not be changed.
+
+    What the writer said himself stands in his entry, so that every flush finds it again.
+    """
+    old = run.desk.holding(step.seq)
+    new = run.desk.holding(step.by) if step.by else None
+    if run.by != "model" or old is None or new is None or step.seq in parse_seqs(new.signature.get("supersedes")):
+        return False
+    return bool(run.desk.documents[old.topic].blocking) and step.conf >= run.gates.supersede
 
 
 def report_of(run: Run, finished: Finished, *, diff: str = "", notes: tuple[str, ...] = ()) -> Report:

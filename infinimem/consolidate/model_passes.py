@@ -48,7 +48,7 @@ from infinimem.consolidate.replies import (
     route_schema,
     summary_schema,
 )
-from infinimem.consolidate.run import Finder, Run, prepare, seqs_of, with_seqs
+from infinimem.consolidate.run import Finder, Run, prepare, seqs_of, siblings, with_seqs
 from infinimem.consolidate.thinking import Thinker, data, entry_line, portions
 from infinimem.llm.prompts import load_prompt
 from infinimem.model import (
@@ -606,6 +606,8 @@ def merge(plan: Planning) -> None:
         stranger = next((name for name in names if name != into and not share_a_word(run, into, name)), "")
         if sum(body_tokens(run.desk.documents[name]) for name in names) > limit:
             run.outcomes.append(Outcome(step, "skipped", "together they would be too long"))
+        elif any(not siblings(run, name).isdisjoint(names) for name in names):
+            run.outcomes.append(Outcome(step, "skipped", "this flush has just split them"))
         elif stranger:
             run.outcomes.append(Outcome(step, "skipped", f"{into} and {stranger} have no word in common"))
         else:

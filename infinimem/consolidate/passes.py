@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, time
+from pathlib import Path
 
 from infinimem.config import Retention, Settings
-from infinimem.consolidate.run import Finder, Run, prepare, spare_for, with_seqs
+from infinimem.consolidate.run import Finder, Run, prepare, siblings, spare_for, with_seqs
+from infinimem.errors import BadPlan
 from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Link, Outcome, Retire, Step, Unit
 from infinimem.plan import lexical, rules
+from infinimem.plan.paper import step_of
 from infinimem.store.evidence import read_records
+from infinimem.store.proposals import read_proposals
 from infinimem.text.document import body_tokens, title_of
 from infinimem.text.signature import parse_seqs, render_seqs
 from infinimem.text.when import period
@@ -129,11 +134,25 @@ def supersede_in_topics(run: Run, index: Finder) -> None:
 
 
 def overdue(run: Run, index: Finder) -> list[Retire]:
-    """Replacements that no flush could make so far, for conflict marks in the old one's document, and this one can."""
+    """Replacements that no flush could make so far, for conflict marks in the old one's document, and this one can.
+
+    They are those that a writer said, and those of which a model was sure.
+    """
     steps = [Retire(seq, unit.seqs[-1], "superseded") for unit, seq in index.unsettled()]
+    steps += held_up(run.root)
     for step in steps:
         prepare(run, step, index)
     return [step for step in steps if not rules.violation(step, run.desk, run.gates)]
+
+
+def held_up(root: Path) -> list[Retire]:
+    """The replacements among the proposals that nothing but a file that could not be changed stood against."""
+    found: list[Retire] = []
+    for row in read_proposals(root):
+        with suppress(BadPlan):
+            step = step_of(row.get("step"), "proposal") if row.get("held") else None
+            found += [step] if isinstance(step, Retire) else []
+    return found
 
 
 def supersede_overdue(run: Run, index: Finder) -> None:
@@ -387,10 +406,11 @@ def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) ->
         text = "\n".join(entry.text for entry in document.entries)
         near = {name: score for name, score, _ in index.similar(text, CANDIDATES)}
         run.load([*near, *smallest])
+        kin = siblings(run, topic)
         others = [
             candidate(run, run.desk.documents[name], near.get(name, 0.0))
             for name in dict.fromkeys([*near, *smallest, *run.desk.touched])
-            if name != topic and name in run.desk.documents and changeable(run.desk.documents[name])
+            if name not in {topic, *kin} and name in run.desk.documents and changeable(run.desk.documents[name])
         ]
         title = lexical.only_title(document.entries)
         if lexical.is_titled(document.entries):  # it has its place; only parts of one long conversation go together

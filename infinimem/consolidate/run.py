@@ -223,6 +223,13 @@ class Run:
         return outcome
 
 
+def siblings(run: Run, topic: str) -> set[str]:
+    """The topics that a split in this run has parted one from: they are not to be merged again at once."""
+    done = (outcome.step for outcome in run.outcomes if outcome.status == "executed")
+    groups = [{part.topic for part in step.parts} for step in done if isinstance(step, Split)]
+    return {name for group in groups if topic in group for name in group if name != topic}
+
+
 def together(first: Report, second: Report) -> Report:
     """Two portions of one buffer as one report."""
     created = dict.fromkeys([*first.created, *second.created])

@@ -17,8 +17,8 @@ Identity = tuple[str, str, str]
 def numbers_since(old: Iterable[Document], new: Iterable[Document], rewritten: bytes) -> dict[int, int]:
     """The numbers that have changed between two states, old ones to new; `rewritten` is evidence's diff by git.
 
-    An entry is itself by when it was written down, who said it and what it says; where that leaves a doubt (two with the
-    same, one number that two carry), its number is taken as it is.
+    An entry is itself by when it was written down, who said it and what it says; where that leaves a doubt (two with
+    the same, one number that two carry), its number is taken as it is.
     """
     lines = rewritten.split(b"\n")
     before = known([*(entry for document in old for entry in document.entries), *entries_in(lines, b"-")])
@@ -62,4 +62,4 @@ def renumbered(document: Document, numbers: Numbers) -> Document:
     lines = list(document.lines)
     for entry in document.entries:
         lines[entry.span.start] = renumber_line(lines[entry.span.start], numbers)
-    return parse_lines(document.path, lines) if tuple(lines) != tuple(document.lines) else document
+    return parse_lines(document.path, tuple(lines)) if tuple(lines) != document.lines else document

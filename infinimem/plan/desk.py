@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unicodedata import normalize
 
 import yaml
 
@@ -30,9 +32,10 @@ from infinimem.model import (
 )
 from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, signed_again, title_of
 from infinimem.text.header import key_span, load_yaml, render_flow, render_scalar, set_key
-from infinimem.text.lines import ending_of, indent_of, is_blank, strip_ending
+from infinimem.text.lines import BOM, ending_of, indent_of, is_blank, strip_ending
 from infinimem.text.signature import parse_links, parse_seqs, render_links, render_seqs, with_field, without_field
 
+BARE_WORD = re.compile(r"[^\W_]+")
 LOG_ROWS = 20
 REDIRECTED = "This topic is now part of ["
 OWN_FIELDS = ("supersedes", "key", "rev", "at", "split_from", "conf")
@@ -313,13 +316,23 @@ def as_read(heading: str) -> str:
 
 
 def block_called(document: Document, name: str) -> Block | None:
-    """The last block with this name below the title; for "" the one right under the title."""
+    """The last block with this name below the title, else with the same words; for "" the one right under the title."""
     if not name:
         top = [block for block in document.blocks if block.level <= 1]
         return top[-1] if top else document.blocks[0]
+    below = [block for block in document.blocks if block.level > 1]
     wanted = name.casefold()
-    named = [block for block in document.blocks if block.level > 1 and block.headings[-1].casefold() == wanted]
-    return named[-1] if named else None
+    named = [block for block in below if block.headings[-1].casefold() == wanted]
+    if named:
+        return named[-1]
+    words = bare_words(name)  # `Work, travel:` is no second heading beside `Work & travel`
+    alike = [block for block in below if words and bare_words(block.headings[-1]) == words]
+    return alike[-1] if alike else None
+
+
+def bare_words(heading: str) -> list[str]:
+    """The words of a heading, whatever marks stand between them, and however their accents are encoded."""
+    return BARE_WORD.findall(normalize("NFC", heading.casefold()))
 
 
 def places(document: Document, block: Block, ending: str) -> Iterator[tuple[int, list[str], list[str]]]:
@@ -415,11 +428,25 @@ def merge(desk: Desk, step: Merge) -> Desk:
     outward = [render_links([tie]) for tie in dict.fromkeys(ties) if tie.topic not in step.topics]
     if outward != aux_list(target, "links"):
         target = set_aux(target, "links", outward)
+    target = with_title(target, step.title)
     gone = tuple(topic for topic in step.topics if topic != step.into)
     documents = {topic: document for topic, document in desk.documents.items() if topic not in gone}
     touched = {topic: rows for topic, rows in desk.touched.items() if topic not in gone}
     desk = replace(desk, documents=documents, touched=touched, removed=(*desk.removed, *gone))
     return with_document(desk, target, "merge" if former else "add", moved)  # of fresh topics nobody saw a merge
+
+
+def with_title(document: Document, title: str) -> Document:
+    """The document with another title, where it has a line for one; a person's own page keeps its."""
+    block = next((block for block in document.blocks if block.level == 1), None)
+    if not title or title == title_of(document) or block is None or is_pinned(document):
+        return document
+    at = block.span.start
+    line = document.lines[at].removeprefix(BOM)
+    if not line.startswith("# "):
+        return document
+    changed = edit(document, [(Span(at, at + 1), [f"# {title}{ending_of(document.lines)}"])])
+    return changed if title_of(changed) == title and reads_as(changed, document.entries) else document
 
 
 def absorb(target: Document, source: Document) -> Document:

@@ -1,4 +1,4 @@
-"""Edits that only a gate held back, kept for a person to take or drop."""
+"""Edits that only a gate, or a file that may not be changed, held back: for a person to take or drop."""
 
 from __future__ import annotations
 
@@ -39,10 +39,27 @@ def render_proposals(rows: Sequence[dict[str, Any]]) -> bytes:
     return str(yaml.dump(list(rows), allow_unicode=True, sort_keys=False)).encode()
 
 
-def add_proposals(root: Path, steps: Sequence[dict[str, Any]], at: str) -> None:
-    """Add steps (as plan values) that are not there yet."""
+def add_proposals(root: Path, steps: Sequence[dict[str, Any]], at: str, *, held: bool = False) -> None:
+    """Add steps (as plan values) that are not there yet; those that are `held` up a flush takes as soon as it can."""
     rows = read_proposals(root)
     known = [row.get("step") for row in rows]
-    new = [{"at": at, "step": step} for step in steps if step not in known]
+    mark = {"held": True} if held else {}
+    new = [{"at": at, "step": step, **mark} for step in steps if step not in known]
     if new:
         write_proposals(root, [*rows, *new])
+
+
+def drop_held(root: Path, steps: Sequence[dict[str, Any]]) -> None:
+    """Take off the list what was held up and has been carried out now."""
+    done = {(step["retire"].get("seq"), step["retire"].get("by")) for step in steps if "retire" in step}
+    rows = read_proposals(root) if done else []
+    left = [row for row in rows if not row.get("held") or place_in(row) not in done]
+    if len(left) < len(rows):
+        write_proposals(root, left)
+
+
+def place_in(row: dict[str, Any]) -> tuple[Any, Any]:
+    """What a kept replacement is about: the old entry and the one that takes its place."""
+    step = row.get("step")
+    retire = step.get("retire") if isinstance(step, dict) else None
+    return (retire.get("seq"), retire.get("by")) if isinstance(retire, dict) else (None, None)
