@@ -22,7 +22,7 @@ from infinimem.text.signature import parse_links, parse_seqs
 if TYPE_CHECKING:
     from infinimem.search.sources import Line
 
-VERSION = 5
+VERSION = 6
 """Changes with the schema or with what is stored; an index of another version is rebuilt."""
 
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
