@@ -870,7 +870,17 @@ class Library:
             from infinimem.access.view import names_in
 
             found = under_real_names(found, names_in(place))
+            found = replace(found, withheld=self._withheld(question, k, filter, place))
         return self._noted(question, filter, found)
+
+    def _withheld(self, question: str, k: int, filter: Filter, seen: Path) -> int:
+        """How many of the best `k` hits that this audience may see are kept from the model, which reads in `seen`."""
+        from infinimem.access.view import rules_in
+
+        rules, _ = rules_in(seen, self.settings.access("model"))
+        index = self.index_at(filter)
+        hits = () if index.missing(question) else index.search(question, k, filter)
+        return sum(not rules.hidden.isdisjoint(hit.unit.seqs) for hit in hits)
 
     def _noted(self, question: str, filter: Filter, answer: Answer) -> Answer:
         """The answer, once the log of recalls says what it showed; what is asked of the past teaches nothing."""

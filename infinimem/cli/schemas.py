@@ -296,6 +296,7 @@ def answer_schema(**of_many: Schema) -> Schema:
         why=text("why memory does not answer; empty otherwise"),
         dropped=rows(text(), "statements of the model without support, left out of the answer"),
         removed=number("citations of entries that do not exist, taken out"),
+        withheld=number("entries that fit the question and that the access rules keep from the model"),
         usage=USAGE,
     )
 
