@@ -18,7 +18,7 @@ from infinimem.text.signature import parse_seqs, render_fields, render_seqs
 FEW = 20
 SEQ = re.compile(rb'seq="?([0-9][0-9+-]*)"? *[,>]')
 ITEM_START = re.compile(rb"[-*+][ \t]+\\?<")
-ITEM_END = re.compile(rb"\n(?=[^ \t\r\n])")
+ITEM_END = re.compile(rb"\n(?=[-*+#])")  # not any other line: a signature may be broken without indent
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def fragments(path: Path, needle: re.Pattern[bytes], wanted: set[int]) -> list[t
                     continue
                 if match.start() < past:
                     continue
-                start = unindented(content, match.start())
+                start = item_start(content, match.start())
                 if ITEM_START.match(content, start) is None and content.rfind(b"\n", start, match.start()) < 0:
                     continue
                 end = ITEM_END.search(content, match.end())
@@ -155,10 +155,10 @@ def fragments(path: Path, needle: re.Pattern[bytes], wanted: set[int]) -> list[t
     return found
 
 
-def unindented(content: mmap.mmap, at: int) -> int:
-    """Where the line begins that a place belongs to, or the nearest one above that is not indented."""
+def item_start(content: mmap.mmap, at: int) -> int:
+    """Where the line begins that a place belongs to, or the nearest one above at which an item or heading does."""
     start = content.rfind(b"\n", 0, at) + 1
-    while start and content[start : start + 1] in (b" ", b"\t", b"\r", b"\n"):
+    while start and content[start : start + 1] not in (b"-", b"*", b"+", b"#"):
         start = content.rfind(b"\n", 0, start - 1) + 1
     return start
 
