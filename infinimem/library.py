@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from infinimem.plan.paper import Plan
     from infinimem.readers.evidence import Switches
     from infinimem.reading import Page, Status, Trace
+    from infinimem.saved import Edited
     from infinimem.search.index import CatalogRow, Index
     from infinimem.search.past import PastIndex
     from infinimem.stats import Spent, Stats
@@ -635,6 +636,14 @@ class Library:
             self.root, self._finder, self.settings, self.clock(), lambda run, index: steps, dry_run=dry_run
         )
         return self._committed(replace(report, settled=settled), dry_run=dry_run)
+
+    def edited_since(self, path: str, before: bytes) -> Edited:
+        """What a hand has done to the entries of a file that held `before`: reworded, marked, deleted or moved."""
+        from infinimem.saved import edited_between
+        from infinimem.store.buffer import read_if_there
+
+        self.owner_only("what was edited")
+        return edited_between(path, before, read_if_there(self.root / path), self.index())
 
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
