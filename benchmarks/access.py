@@ -2,9 +2,9 @@
 
     python benchmarks/access.py [--sizes 1000,10000] [--shares 1,10,50] [--writes 9] [--json OUT]
 
-CPU seconds of one process. Of a library as `speed.py` makes it so many in a hundred entries are private; each of these
-has a name of its own besides. `first` makes the view, `nothing new` looks whether it still holds, `private` and `public`
-are what it takes after a write of that kind (median). Limits: one machine, one kind of text; compare within one run.
+CPU seconds of one process. Of a library as `speed.py` makes it so many in a hundred entries are private, and each of
+these has a name of its own. `first` makes the view, `nothing new` looks if it still holds, `private` and `public` are
+what it takes after a write of that kind (median), `write` the write. Limits: one machine, one kind of text.
 """
 
 from __future__ import annotations

@@ -83,7 +83,8 @@ class Answer:
 
     `stop` says why the search ended, `failed` why an answer that was asked for could not be written, and then
     `fallback` is True. `nearest` is what comes nearest to a question that memory does not answer. `dropped` are
-    statements of the model without support, `removed` counts its citations of entries that do not exist.
+    statements of the model without support, `removed` counts its citations of entries that do not exist. `withheld`
+    counts what a search finds for the question and the access rules keep from the model.
     """
 
     text: str
@@ -100,6 +101,7 @@ class Answer:
     nearest: tuple[Evidence, ...] = ()
     dropped: tuple[str, ...] = ()
     removed: int = 0
+    withheld: int = 0
 
 
 def ask(

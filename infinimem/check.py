@@ -21,7 +21,7 @@ from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature
 from infinimem.plan.desk import aux_list, is_pinned, set_aux, set_header, topic_ties
 from infinimem.plan.rules import MOST_LINKS, RELATIONS, beyond_entries
 from infinimem.secrets import MEANT, secrets_of
-from infinimem.sound import NOTHING, Sound, look_through
+from infinimem.sound import LARGE, NOTHING, Sound, look_through
 from infinimem.store import transaction
 from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, noted_at, write_log
 from infinimem.store.evidence import (
@@ -175,18 +175,21 @@ def returned_findings(root: Path, now: datetime, *, fix: bool) -> list[Finding]:
     ]
 
 
-def preview(root: Path, now: datetime) -> tuple[list[Finding], str]:
-    """All findings, and what `check` with `fix` would change, as a unified diff. Nothing is written."""
+def preview(root: Path, now: datetime, large: int = LARGE) -> tuple[list[Finding], str]:
+    """All findings, and what `check` with `fix` would change, as a unified diff. Nothing is written.
+
+    From `large` bytes on not all of a library is kept in memory, which changes nothing of what is found.
+    """
     with exclusive(root / FLUSH_LOCK, doing="flush"):
         returned = returned_findings(root, now, fix=False)
         with hold(root) as note:
-            survey = examine(root, note, now)
+            survey = examine(root, note, now, large)
             return in_order([*returned, *survey.findings]), diff_of(survey)
 
 
-def examine(root: Path, note: int, now: datetime) -> Survey:
+def examine(root: Path, note: int, now: datetime, large: int = LARGE) -> Survey:
     """The library with all that is wrong with it, and with its repairs worked out."""
-    survey = read_survey(root, note, now)
+    survey = read_survey(root, note, now, look_through(root, large))
     for look in (
         check_settings,
         check_files,

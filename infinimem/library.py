@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from infinimem.plan.paper import Plan
     from infinimem.readers.evidence import Switches
     from infinimem.reading import Page, Status, Trace
+    from infinimem.saved import Edited
     from infinimem.search.index import CatalogRow, Index
     from infinimem.search.past import PastIndex
     from infinimem.stats import Spent, Stats
@@ -636,6 +637,14 @@ class Library:
         )
         return self._committed(replace(report, settled=settled), dry_run=dry_run)
 
+    def edited_since(self, path: str, before: bytes) -> Edited:
+        """What a hand has done to the entries of a file that held `before`: reworded, marked, deleted or moved."""
+        from infinimem.saved import edited_between
+        from infinimem.store.buffer import read_if_there
+
+        self.owner_only("what was edited")
+        return edited_between(path, before, read_if_there(self.root / path), self.index())
+
     def recover(self, seqs: Iterable[int]) -> list[int]:
         """Bring back entries that neither CURRENT nor a topic shows any more: saved over, or deleted.
 
@@ -870,7 +879,17 @@ class Library:
             from infinimem.access.view import names_in
 
             found = under_real_names(found, names_in(place))
+            found = replace(found, withheld=self._withheld(question, k, filter, place))
         return self._noted(question, filter, found)
+
+    def _withheld(self, question: str, k: int, filter: Filter, seen: Path) -> int:
+        """How many of the best `k` hits that this audience may see are kept from the model, which reads in `seen`."""
+        from infinimem.access.view import rules_in
+
+        rules, _ = rules_in(seen, self.settings.access("model"))
+        index = self.index_at(filter)
+        hits = () if index.missing(question) else index.search(question, k, filter)
+        return sum(not rules.hidden.isdisjoint(hit.unit.seqs) for hit in hits)
 
     def _noted(self, question: str, filter: Filter, answer: Answer) -> Answer:
         """The answer, once the log of recalls says what it showed; what is asked of the past teaches nothing."""

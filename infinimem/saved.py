@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +52,33 @@ def check_saved(root: Path, path: str, index: Index) -> list[Finding]:
     check_front_matter(survey)
     check_elsewhere(survey, file.document, index)
     return in_order(survey.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What a hand did to entries that had a number: other words, other fields, or gone from the file."""
+
+    reworded: tuple[int, ...] = ()
+    marked: tuple[int, ...] = ()
+    deleted: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.reworded or self.marked or self.deleted or self.moved)
+
+
+def edited_between(path: str, before: bytes, after: bytes, index: Index) -> Edited:
+    """What became of the entries of a file; `index` (fresh) says which of those that are gone stand elsewhere."""
+    old, new = ({entry.seqs: entry for entry in parse(path, content).entries} for content in (before, after))
+    both = [(old[seqs], new[seqs]) for seqs in old if seqs in new]
+    left = {seq for seqs in old for seq in seqs} - {seq for seqs in new for seq in seqs}
+    moved = {seq for seq in left if any(unit.path != path for unit in index.standing(seq))}
+    return Edited(
+        tuple(sorted(seq for one, other in both if one.text != other.text for seq in one.seqs)),
+        tuple(sorted(seq for one, other in both if one.signature != other.signature for seq in one.seqs)),
+        tuple(sorted(left - moved)),
+        tuple(sorted(moved)),
+    )
 
 
 def survey_of(root: Path, file: File) -> Survey:

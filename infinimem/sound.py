@@ -37,10 +37,11 @@ VALUE = r'[^\s,<>"]+(?: [^\s,<>"]+)*'
 SAYS_MORE = "seq|event|rev|time|supersedes|links|expires|secret"
 FIELDS = rf"(?:, (?:time={DATE}|(?!(?:{SAYS_MORE})=)[A-Za-z_][A-Za-z0-9_.-]*={VALUE}))*"
 WORDS = r"[^\n]+\n(?:  [^\n<&]*\n)*"
-PLAIN = re.compile(rf"- <seq=([0-9]{{1,18}})({FIELDS}> {WORDS})")
+PLAIN = re.compile(rf"- <seq=([1-9][0-9]{{0,17}})({FIELDS}> {WORDS})")
 """An entry as `write` makes it: its seq, and all that follows."""
 OF_A_TOPIC = re.compile(rf"{PLAIN.pattern}|#{{1,6}} [^\n<&]*\n|\n|[A-Za-z][^\n<&]*\n")
-OF_EVIDENCE = re.compile(rf"{PLAIN.pattern}|(- <(?:seq|event)=[^\n]+\n(?:  [^\n]*\n)*)|#{{1,6}} [^\n<&]*\n|\n")
+GIVEN = r"(?:event=[a-z]+, )?seq=[1-9][0-9]*(?:[+-][1-9][0-9]*)*[,>]|event=flush, high=[0-9]+, at=[^\s,<>]+>"
+OF_EVIDENCE = re.compile(rf"{PLAIN.pattern}|(- <(?:{GIVEN})[^\n]*\n(?:  [^\n]*\n)*)|#{{1,6}} [^\n<&]*\n|\n")
 SEQS = re.compile(r"seq=([0-9][0-9+-]*)")
 SIGNATURE = re.compile("<seq=[^>]*>")
 FENCE_INSIDE = re.compile(r"\n[ \t]*(?:[-*+][ \t]+|[0-9]{1,9}[.)][ \t]+)*(?:```|~~~)")
@@ -93,10 +94,10 @@ class Sorted(Collection[int]):
 NOTHING = Sound()
 
 
-def look_through(root: Path) -> Sound:
-    """What is sound; NOTHING for a small library, and where evidence is not in the shape that we write it in."""
+def look_through(root: Path, large: int = LARGE) -> Sound:
+    """What is sound; NOTHING below `large` bytes, and where evidence is not in the shape that we write it in."""
     listing = list_files(root)
-    if sum(seen.size for seen in listing.values()) < LARGE:
+    if sum(seen.size for seen in listing.values()) < large:
         return NOTHING
     kept = Kept()
     for file in evidence_files(root):

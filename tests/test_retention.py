@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 
 from infinimem import Library
 from infinimem.config import load_settings
-from infinimem.errors import BadInput
+from infinimem.errors import BadInput, InfinimemError
 from infinimem.model import Create, Extend, Join
 from infinimem.plan.paper import Plan
+from tests.access.test_laws import told
 from tests.forgetting.test_forget import holding
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
@@ -110,6 +112,133 @@ def test_all_members_of_a_joined_line_expire_with_it(library: Library) -> None:
     assert [step.seq for step in report.retired] == [1, 2]
     assert report.exit_code == 0
     assert not later(library, 60).check()
+
+
+def test_what_was_written_by_a_real_clock_has_an_age(library: Library) -> None:
+    """The clock tells microseconds; entries that carry them stayed for ever."""
+    rules(library, "retention: [{where: {source: 'tool:*'}, after: 90d}]")
+    real = Library.open(library.root)
+    real.write("Ticket 7 is open.", source="tool:jira")
+    real.flush()
+    assert "." in next(iter(real.search("ticket"))).unit.observed
+    future = At()
+    future.now = datetime.now(UTC) + timedelta(days=91)
+    assert [step.seq for step in Library.open(library.root, clock=future).flush().retired] == [1]
+
+
+@pytest.mark.parametrize(
+    ("expires", "stays", "goes"),
+    [
+        ("2026", datetime(2026, 12, 31, 23, 59, 59), datetime(2027, 1, 1)),
+        ("2026-05", datetime(2026, 5, 31, 23, 59, 59), datetime(2026, 6, 1)),
+        ("2028-02-29", datetime(2028, 2, 29, 23, 59, 59), datetime(2028, 3, 1)),
+        ("2026-06-01T12:00:00Z", datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12, 0, 1)),
+        ("2026-06-01T12:00:00.5Z", datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12, 0, 1)),
+        ("2026-06-01 12:00", datetime(2026, 6, 1, 12), datetime(2026, 6, 1, 12, 1)),
+        ("2026-06-02T01:00:00+09:00", datetime(2026, 6, 1, 16), datetime(2026, 6, 1, 16, 0, 1)),
+        ("2026-05-31T20:00:00-05:00", datetime(2026, 6, 1, 1), datetime(2026, 6, 1, 1, 0, 1)),
+    ],
+)
+@pytest.mark.parametrize("flushed", [True, False])
+def test_the_moment_at_which_an_entry_expires(
+    library: Library, expires: str, stays: datetime, goes: datetime, flushed: bool
+) -> None:
+    library.write("The code of the gate is blue.", meta={"expires": expires})
+    if flushed:
+        library.flush()
+    clock = At()
+    clock.now = stays.replace(tzinfo=UTC)
+    assert Library.open(library.root, clock=clock).flush().retired == ()
+    clock.now = goes.replace(tzinfo=UTC)
+    assert [(step.seq, step.why) for step in Library.open(library.root, clock=clock).flush().retired] == [
+        (1, "expired")
+    ]
+    assert not library.check()
+
+
+@pytest.mark.parametrize("expires", ["soon", "2026-13-01", "2026-02-30", "26-05-01", "empty"])
+def test_what_is_no_date_never_expires(library: Library, expires: str) -> None:
+    path = library.root / "topics" / "gate.md"
+    path.write_text(f"---\nid: gate\n---\n# Gate\n\n- <seq=1, expires={expires}> The code of the gate is blue.\n")
+    assert later(library, 9_999).flush().retired == ()
+
+
+def test_the_moment_at_which_an_entry_is_too_old(library: Library) -> None:
+    rules(library, "retention: [{where: {ns: visit}, after: 2h}, {where: {source: 'tool:*'}, after: 1d}]")
+    library.write("Ines came at nine.", meta={"ns": "visit"})
+    library.write("Ticket 7 is open.", source="tool:jira")
+    library.write("A visitor's ticket.", source="tool:jira", meta={"ns": "visit"})
+    library.write("Maya cycles.")
+    library.flush()
+    second = 1 / 86_400
+    assert later(library, 2 / 24).flush().retired == ()
+    assert [step.seq for step in later(library, 2 / 24 + second).flush().retired] == [1, 3]
+    assert later(library, 1).flush().retired == ()
+    assert [step.seq for step in later(library, 1 + second).flush().retired] == [2]
+    assert later(library, 9_999).flush().retired == ()
+    assert not library.check()
+
+
+def test_a_clock_that_was_set_back_lets_nothing_go(library: Library) -> None:
+    rules(library, "retention: [{after: 1d}]")
+    library.write("Maya cycles.", meta={"expires": "2026-05-02"})
+    library.flush()
+    assert later(library, -400).flush().retired == ()
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    names = ("CURRENT.md", "topics/**/*.md", "evidence/*.md")
+    return {path.relative_to(root).as_posix(): path.read_bytes() for name in names for path in root.glob(name)}
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing(library: Library) -> None:
+    rules(library, "retention: [{where: {ns: visit}, after: 7d}, {where: {ns: lost}, after: 7d, do: forget}]")
+    library.write("Ines came at nine.", meta={"ns": "visit"})
+    library.write("Zorblatt came at ten.", meta={"ns": "lost"})
+    library.flush()
+    before = contents(library.root)
+    report = later(library, 8).flush(dry_run=True)
+    assert [step.seq for step in report.retired] == [1]
+    assert report.erased == (2,)
+    assert contents(library.root) == before
+    done = later(library, 8).flush()
+    assert (done.retired, done.erased) == (report.retired, report.erased)
+
+
+def test_what_a_flush_let_go_comes_back_by_undo_and_what_it_forgot_does_not(library: Library) -> None:
+    rules(library, "retention: [{where: {ns: visit}, after: 7d}]")
+    library.write("Ines came at nine.", meta={"ns": "visit"})
+    library.write("Maya cycles.")
+    library.flush()
+    report = later(library, 8).flush()
+    assert [step.seq for step in report.retired] == [1]
+    later(library, 8).undo()
+    assert [hit.seqs for hit in library.search("Ines nine", 1)] == [(1,)]
+    assert not library.check()
+    rules(library, "retention: [{where: {ns: visit}, after: 7d, do: forget}]")
+    assert later(library, 9).flush().erased == (1,)
+    with contextlib.suppress(InfinimemError):
+        later(library, 9).undo()
+    assert holding(library, "nine") == []
+    assert [hit.seqs for hit in library.search("Maya", 1)] == [(2,)]
+    assert not library.check()
+
+
+@pytest.mark.parametrize("do", ["retire", "forget"])
+def test_an_audience_that_flushes_lets_go_what_it_may_not_see_and_learns_nothing(library: Library, do: str) -> None:
+    rules(library, f"retention: [{{where: {{ns: visit}}, after: 7d, do: {do}}}]\n"
+                   "access: {mcp: {deny: {sensitivity: private}}}")  # fmt: skip
+    library.write("Zorblatt came at nine.", meta={"ns": "visit", "sensitivity": "private"})
+    library.write("Maya cycles.")
+    library.flush()
+    clock = At()
+    clock.now = START + timedelta(days=8)
+    agent = Library.open(library.root, audience="mcp", clock=clock)
+    agent.write("Maya sings.")
+    report = agent.flush(planner="lexical")
+    assert "zorblatt" not in told(report).casefold()
+    assert library.trace(1).fate == ("expired" if do == "retire" else "forgotten")
+    assert not library.check()
 
 
 @pytest.mark.parametrize(

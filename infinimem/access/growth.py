@@ -82,10 +82,17 @@ def learn(survey: Survey, listing: Collection[str], access: Access) -> tuple[Rul
 
 
 def grow(
-    root: Path, files: Sequence[File], gone: Collection[str], before: Ledger, rules: Rules, high: int
+    root: Path,
+    files: Sequence[File],
+    gone: Collection[str],
+    longer: Collection[str],
+    before: Ledger,
+    rules: Rules,
+    high: int,
 ) -> tuple[Rules, Ledger, Words] | None:
     """The rules and the ledger once files have changed or gone, and the words that are new to the rules.
 
+    Of those in `longer` only what was added at their end is given.
     None where anything is told otherwise than before, so that all has to be looked at.
     """
     fresh = new_ones((entry for file in files for entry in entries_of(file)), rules, high)
@@ -94,7 +101,9 @@ def grow(
     if fresh:
         rules = replace(rules, hidden=rules.hidden | {entry.seq for entry in fresh})
     said = {path: one for path, one in before.files.items() if path not in gone}
-    said |= {file.path: said_in(file, kept_in(file, rules)) for file in files}
+    for file in files:
+        here = said_in(file, kept_in(file, rules))
+        said[file.path] = below(before.files[file.path], here) if file.path in longer else here
     heard = before.heard + heard_in(fresh, rules) if fresh else before.heard
     after = replace(before, files=said, heard=heard, hidden=rules.hidden)
     if is_unsaid(before, after):
@@ -124,6 +133,12 @@ def said_in(file: File, rest: Kept) -> Said:
     return Said(spaced(marked(rest)), spaced((*tokens_of(told), *(GRAM + gram for gram in grams_of(told)))))
 
 
+def below(above: Said, here: Said) -> Said:
+    """What a file says once something was added at its end."""
+    new = [word for word in here.kept.split() if f" {word} " not in above.kept]
+    return Said(above.kept + spaced(new) if new else above.kept, above.told + here.told)
+
+
 def marked(rest: Kept) -> Iterator[str]:
     """The words of entries, their terms and pieces of unspaced script with a mark."""
     yield from rest.tokens
@@ -138,11 +153,16 @@ def spaced(words: Iterable[str]) -> str:
 
 def outside(file: File) -> Iterator[str]:
     """What a file tells outside of entries: its name, its prose, events that tell more than what became of a seq."""
+    plain = tuple(f"- <event={kind}," for kind in PLAIN_EVENTS)
     yield f"{file.path}\n"
+    yield from (line for line in prose(file) if not line.startswith(plain))
+
+
+def prose(file: File) -> Iterator[str]:
+    """The lines outside of entries."""
     spans = [entry.span for entry in entries_of(file)]
     taken = {at for span in spans for at in range(span.start, span.stop)}
-    plain = tuple(f"- <event={kind}," for kind in PLAIN_EVENTS)
-    yield from (line for at, line in enumerate(file.document.lines) if at not in taken and not line.startswith(plain))
+    yield from (line for at, line in enumerate(file.document.lines) if at not in taken)
 
 
 def heard_in(entries: Iterable[Entry], rules: Rules) -> str:
@@ -160,6 +180,7 @@ def is_unsaid(before: Ledger, after: Ledger) -> bool:
         word
         for path, said in before.files.items()
         if after.files.get(path) != said
+        if path not in after.files or not after.files[path].kept.startswith(said.kept)
         for word in set(said.kept.split()).difference(after.files[path].kept.split() if path in after.files else ())
     }
     return any(f" {word} " in after.heard and not after.says(word) for word in gone)

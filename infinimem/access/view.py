@@ -6,11 +6,11 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from infinimem.access.growth import Ledger, entries_of, files_telling, grow, learn, read_ledger, write_ledger
+from infinimem.access.growth import Ledger, entries_of, files_telling, grow, learn, prose, read_ledger, write_ledger
 from infinimem.access.mask import Rules, shown_of
 from infinimem.config import Access
 from infinimem.consolidate.run import topics_in as topics_in_step
@@ -24,9 +24,10 @@ from infinimem.store.files import digest_of, make_folder, read_bytes, write_priv
 from infinimem.store.layout import MANIFEST, VIEWS, safe_path
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, list_files, read_file
-from infinimem.text.document import render
+from infinimem.text.document import parse_piece, render
+from infinimem.text.lines import FENCE
 
-VERSION = 4
+VERSION = 5
 """Changes with what a view is made of; one of another version is made anew."""
 SETTLED = 2.0
 """Seconds after which a file can no longer change without its times telling."""
@@ -43,6 +44,7 @@ class Made:
     """What a view was made of: the rules, how each file looked, the digests of those that had just changed.
 
     `names` are the paths in the view of files that go by another name there, or by none (""), by their own path.
+    `ends` are the sizes and digests of those that grow at their end.
     """
 
     rules: str = ""
@@ -52,6 +54,7 @@ class Made:
     secret: str = ""
     high: int = 0
     token: str = ""
+    ends: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
 def view(root: Path, audience: str, access: Access) -> Path:
@@ -90,11 +93,13 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
     changed = [path for path, status in listing.items() if made.files.get(path) != status or path in late]
     before, ledger = made.names, read_ledger(ledger_at(state))
     grown = None
+    longer: dict[str, int] = {}
     if made.rules == wanted and made.token == ledger.token:
-        files = [read_file(root, path) for path in changed]
+        files = [read_changed(root, path, made, longer) for path in changed]
         known = Rules(access, ledger.hidden, ledger.words)
-        grown = grow(root, files, made.files.keys() - listing.keys(), ledger, known, made.high)
+        grown = grow(root, files, made.files.keys() - listing.keys(), longer, ledger, known, made.high)
     if grown is None:
+        longer.clear()
         survey = read_survey(root)
         files = [file for file in survey.files if file.path in listing]
         rules, ledger = learn(survey, listing, access)
@@ -102,7 +107,7 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
     else:
         rules, ledger, more = grown
         if more:
-            files += [read_file(root, path) for path in files_telling(ledger, more) if path not in changed]
+            files = with_all_of(root, files, files_telling(ledger, more), longer)
         rules = replace(rules, spare=members_of(root, files, rules))
     high = max([made.high, *(seq for file in files for entry in entries_of(file) for seq in entry.seqs)])
     rules = replace(rules, names=topics_in(before))
@@ -115,15 +120,17 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
         rules = replace(rules, names=topics_in(names))
         told = {name for name, _ in renamed}
         naming = [path for path in listing if mentions(root, path, told)]
-        files = [*(file for file in files if file.path not in naming), *(read_file(root, path) for path in naming)]
+        files = with_all_of(root, files, naming, longer)
         shown |= {file.path: shown_of(file.document, rules, made.secret) for file in files if file.path in naming}
     for name in ("topics", "evidence"):
         make_folder(safe_path(place, name))
     kept = {names.get(path, path) for path in listing}
     remove_others(place, kept)
-    for document in shown.values():
+    for path, document in shown.items():
         if document is not None:
-            put(place, document)
+            put(place, document, longer=path in longer)
+    ends = {path: end for path, end in made.ends.items() if path in listing and path not in shown}
+    ends |= {file.path: end for file in files for end in [end_of(file, longer.get(file.path, 0))] if end}
     digests = {file.path: file.digest for file in files}
     recent = {
         path: digests.get(path) or made.recent.get(path) or digest_at(root / path)
@@ -132,7 +139,40 @@ def bring_up_to_date(root: Path, place: Path, state: Path, access: Access) -> No
     }
     token = secrets.token_hex(8)
     write_ledger(ledger_at(state), replace(ledger, token=token))
-    write_state(state, Made(wanted, listing, recent, names, made.secret, high, token))
+    write_state(state, Made(wanted, listing, recent, names, made.secret, high, token, ends))
+
+
+def read_changed(root: Path, path: str, made: Made, longer: dict[str, int]) -> File:
+    """A file, or only what was added at its end; then `longer` gains how many bytes stand above."""
+    size, digest = made.ends.get(path, (0, ""))
+    content = read_bytes(root / path) if size else None
+    if content is None or len(content) <= size or not content.startswith(b"- <", size):
+        return read_file(root, path)
+    if digest_of(content[:size]) != digest:
+        return read_file(root, path)
+    longer[path] = size
+    return File(path, digest_of(content), parse_piece(path, content[size:]))
+
+
+def end_of(file: File, above: int) -> tuple[int, str] | None:
+    """How long a file is and its digest, if whatever is added to it is read by itself as below the rest."""
+    lines = file.document.lines
+    if file.path.startswith("topics/") or not lines or file.document.blocking:
+        return None
+    last = file.document.entries[-1].span.stop if file.document.entries else 0
+    is_item = last == len(lines) or lines[-1].startswith("- <")
+    if not is_item or not lines[-1].endswith("\n") or any("\r" in line or FENCE.match(line) for line in prose(file)):
+        return None
+    return above + len(render(file.document)), file.digest
+
+
+def with_all_of(root: Path, files: Sequence[File], paths: Collection[str], longer: dict[str, int]) -> list[File]:
+    """The files with the whole of some others among them."""
+    known = {file.path for file in files if file.path not in longer}
+    wanted = [path for path in paths if path not in known]
+    for path in wanted:
+        longer.pop(path, None)
+    return [*(file for file in files if file.path not in wanted), *(read_file(root, path) for path in wanted)]
 
 
 def members_of(root: Path, files: Iterable[File], rules: Rules) -> dict[int, Entry]:
@@ -184,11 +224,12 @@ def remove_others(place: Path, kept: set[str]) -> None:
             folder.rmdir()
 
 
-def put(place: Path, document: Document) -> None:
-    """Put a document into a view; what did not change is not touched."""
+def put(place: Path, document: Document, *, longer: bool) -> None:
+    """Put a document into a view, or below what is there of it; what did not change is not touched."""
     target = safe_path(place, document.path)
-    content = render(document)
-    if read_bytes(target) == content:
+    there = read_bytes(target)
+    content = (there or b"") + render(document) if longer else render(document)
+    if there == content:
         return
     make_folder(target.parent)
     beside = place / ".infinimem" / "view.tmp"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from infinimem.check import Finding
     from infinimem.library import Library
+    from infinimem.saved import Edited
 
 app = command_app()
 
@@ -66,11 +67,12 @@ def edit(
         code = run_editor(command)
     changed = bytes_at(file) != before
     findings = library.check_file(path) if changed else []
+    edited = library.edited_since(path, before or b"") if changed else None
     signed = sign(library, path) if changed and not code else []
     if wants_json(ctx):
-        emit(values_of(path, changed=changed, code=code, signed=signed, findings=findings))
+        emit(values_of(path, changed=changed, code=code, signed=signed, edited=edited, findings=findings))
     else:
-        tell(library.root, path, changed, signed, findings)
+        tell(library.root, path, changed, signed, edited, findings)
     if code:
         end = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         raise BadInput(f"{command[0]} {end}; {path} is as it left it, and nothing was signed")
@@ -147,7 +149,9 @@ def sign(library: Library, path: str) -> list[int]:
         return []
 
 
-def values_of(path: str, *, changed: bool, code: int, signed: list[int], findings: list[Finding]) -> dict[str, Any]:
+def values_of(
+    path: str, *, changed: bool, code: int, signed: list[int], edited: Edited | None, findings: list[Finding]
+) -> dict[str, Any]:
     """What came of an edit, as JSON has it."""
     from infinimem.cli.care import finding_values
     from infinimem.model import topic_of
@@ -158,12 +162,15 @@ def values_of(path: str, *, changed: bool, code: int, signed: list[int], finding
         "changed": changed,
         "exit_code": abs(code),
         "signed": signed,
+        **{name: list(getattr(edited, name, ())) for name in ("reworded", "marked", "deleted", "moved")},
         "problems": [finding_values(finding) for finding in findings],
     }
 
 
-def tell(root: Path, path: str, changed: bool, signed: list[int], findings: list[Finding]) -> None:
-    """What came of an edit: what is wrong, by line, and what was signed."""
+def tell(
+    root: Path, path: str, changed: bool, signed: list[int], edited: Edited | None, findings: list[Finding]
+) -> None:
+    """What came of an edit: what is wrong, by line, what was signed, and what became of entries that were there."""
     for finding in findings:
         out(finding_line(root, finding))
     if signed:
@@ -171,7 +178,27 @@ def tell(root: Path, path: str, changed: bool, signed: list[int], findings: list
 
         words = f"{count(len(signed), 'bullet')} signed as {render_seqs(signed)}"
         out(f"{linked(paint(shown(path), 'cyan'), root, path)}: {paint(words, 'green')}")
+    for line in edited_lines(path, edited) if edited else ():
+        out(line)
     if not changed:
         say("nothing was changed")
-    elif not findings:
+    elif not findings and not edited:
         say("all is well")
+
+
+def edited_lines(path: str, edited: Edited) -> Iterator[str]:
+    """What was done to entries by hand, and what that means."""
+    from infinimem.store.layout import BUFFER
+    from infinimem.text.signature import render_seqs
+
+    where = shown(path)
+    if edited.reworded:
+        kept = "" if path == BUFFER else "; evidence keeps the words of before, and the next flush notes the new ones"
+        yield f"{where}: {render_seqs(edited.reworded)} reworded{kept}"
+    if edited.marked:
+        yield f"{where}: {render_seqs(edited.marked)} with other fields"
+    if edited.deleted:
+        seqs = render_seqs(edited.deleted)
+        yield f"{where}: {seqs} deleted; the words are kept: infinimem recover {seqs} (infinimem forget erases them)"
+    if edited.moved:
+        yield f"{where}: {render_seqs(edited.moved)} deleted here; another file shows that"

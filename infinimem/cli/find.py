@@ -114,6 +114,9 @@ def ask(
     else:
         heard.end()
         print_answer(library.root, answer, filter, heard.text, alone=evidence, scores=trace)
+    if answer.withheld:
+        kept = count(answer.withheld, "entry that fits was", "entries that fit were")
+        say(f"{kept} kept from the model by the setting access; infinimem search shows all")
     if verdict and answer.evidence:
         library.feedback(verdict)
     if trace:
@@ -332,6 +335,7 @@ def answer_values(answer: Answer) -> dict[str, Any]:
         "nearest": [evidence_values(piece) for piece in answer.nearest],
         "dropped": list(answer.dropped),
         "removed": answer.removed,
+        "withheld": answer.withheld,
         "usage": {
             "calls": usage.calls,
             "tokens_in": usage.tokens_in,

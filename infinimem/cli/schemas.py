@@ -296,6 +296,7 @@ def answer_schema(**of_many: Schema) -> Schema:
         why=text("why memory does not answer; empty otherwise"),
         dropped=rows(text(), "statements of the model without support, left out of the answer"),
         removed=number("citations of entries that do not exist, taken out"),
+        withheld=number("entries that fit the question and that the access rules keep from the model"),
         usage=USAGE,
     )
 
@@ -427,6 +428,10 @@ def view_schema(name: str) -> Schema:
             return record(
                 topic=text(), path=text(), changed=truth(), exit_code=number("the editor's"),
                 signed=rows(number(least=1), "bullets that were signed just now"), problems=rows(finding),
+                reworded=rows(number(least=1), "entries with other words than before"),
+                marked=rows(number(least=1), "entries with other fields"),
+                deleted=rows(number(least=1), "entries that nothing shows any more"),
+                moved=rows(number(least=1), "entries that another file shows"),
             )  # fmt: skip
         case "watch":
             return event_schema()

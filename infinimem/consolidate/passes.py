@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +29,6 @@ LONG_ENOUGH = 4000
 SMALL_CATALOGUE = 64
 """Topics up to which each note is compared with CANDIDATES of them; beyond, with the one most like it (placing is
 no worse by it: B-cubed .504-.507 with 1, 2 or 3)."""
-DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9:.]+Z?)?)?)?")
 
 
 def plan_lexically(
@@ -182,18 +180,25 @@ def has_expired(fields: Sequence[tuple[str, str]], now: str, settings: Settings,
 
 def age_of(fields: Mapping[str, str], now: str) -> float:
     """Seconds since an entry was written down, else since what it tells; negative where it does not say."""
-    text = fields.get("observed", "") or fields.get("time", "")
-    days = period(text)
-    if days is None:
-        return -1.0
-    written = datetime.fromisoformat(text) if len(text) > len("2026-05-01") else datetime.combine(days[1], time.max)
-    written = written if written.tzinfo is not None else written.replace(tzinfo=UTC)
-    return (datetime.fromisoformat(now) - written).total_seconds()
+    written = end_of(fields.get("observed", "") or fields.get("time", ""))
+    return -1.0 if written is None else (datetime.fromisoformat(now) - written).total_seconds()
 
 
 def is_past(date: str, now: str) -> bool:
     """Whether an ISO date, possibly partial, lies wholly before a timestamp. What is no date never does."""
-    return DATE.fullmatch(date) is not None and date < now[: len(date)]
+    end = end_of(date)
+    return end is not None and end < datetime.fromisoformat(now)
+
+
+def end_of(text: str) -> datetime | None:
+    """The moment that an ISO date ends with: of a day, month or year its last; where no zone is named, in UTC."""
+    days = period(text)
+    if days is None:
+        return None
+    if len(text) <= len("2026-05-01"):
+        return datetime.combine(days[1], time.max, UTC)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def expire_in_topics(run: Run, index: Finder, settings: Settings) -> None:

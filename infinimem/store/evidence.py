@@ -16,9 +16,9 @@ from infinimem.text.document import Event, events, parse, parse_piece
 from infinimem.text.signature import parse_seqs, render_fields, render_seqs
 
 FEW = 20
-SEQ = re.compile(rb"seq=([0-9][0-9+-]*)[,>]")
+SEQ = re.compile(rb'seq="?([0-9][0-9+-]*)"? *[,>]')
 ITEM_START = re.compile(rb"[-*+][ \t]+\\?<")
-ITEM_END = re.compile(rb"\n(?=[^ \t\r\n])")
+ITEM_END = re.compile(rb"\n(?=[-*+#])")  # not any other line: a signature may be broken without indent
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def read_records(root: Path, seqs: Iterable[int]) -> dict[int, Record]:
     needle = SEQ
     if len(wanted) < FEW:
         numbers = b"|".join(str(seq).encode() for seq in sorted(wanted))
-        needle = re.compile(rb"seq=(?:(?:" + numbers + rb")[,>]|[0-9]+[-+])")
+        needle = re.compile(rb'seq="?(?:0*(?:' + numbers + rb')"? *[,>]|[0-9]+[-+])')
     for path in evidence_files(root):
         name = f"{EVIDENCE}/{path.name}"
         ending = file_ending(path)
@@ -132,26 +132,35 @@ def file_ending(path: Path) -> str:
 
 
 def fragments(path: Path, needle: re.Pattern[bytes], wanted: set[int]) -> list[tuple[int, bytes]]:
-    """The list items whose first line matches, each with its continuation lines and 0-based line."""
+    """The list items that match, each with its continuation lines and 0-based line; nested ones with those around."""
     found: list[tuple[int, bytes]] = []
     with path.open("rb") as file:
         if not path.stat().st_size:
             return []
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            counted = line = 0
-            last = -1
+            counted = line = past = 0
             for match in needle.finditer(content):
                 if needle is SEQ and wanted.isdisjoint(parse_seqs(match[1].decode())):
                     continue
-                start = content.rfind(b"\n", 0, match.start()) + 1
-                if start == last or ITEM_START.match(content, start) is None:
+                if match.start() < past:
                     continue
-                last = start
+                start = item_start(content, match.start())
+                if ITEM_START.match(content, start) is None and content.rfind(b"\n", start, match.start()) < 0:
+                    continue
                 end = ITEM_END.search(content, match.end())
+                past = end.start() + 1 if end else len(content)
                 line += content[counted:start].count(b"\n")
                 counted = start
-                found.append((line, content[start : end.start() + 1 if end else len(content)]))
+                found.append((line, content[start:past]))
     return found
+
+
+def item_start(content: mmap.mmap, at: int) -> int:
+    """Where the line begins that a place belongs to, or the nearest one above at which an item or heading does."""
+    start = content.rfind(b"\n", 0, at) + 1
+    while start and content[start : start + 1] not in (b"-", b"*", b"+", b"#"):
+        start = content.rfind(b"\n", 0, start - 1) + 1
+    return start
 
 
 def all_records(root: Path) -> dict[int, Record]:

@@ -16,7 +16,8 @@ from infinimem.text.words import analyse, date_terms
 Days = tuple[date, date]
 """The first and the last day of a period."""
 
-ISO = re.compile(r"(?!0000)(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)?)?", re.ASCII)
+TIME_OF_DAY = r"[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?"
+ISO = re.compile(rf"(?!0000)(\d{{4}})(?:-(\d\d)(?:-(\d\d)(?:{TIME_OF_DAY})?)?)?", re.ASCII)
 WORD = re.compile(r"\w+")
 ROUGHLY = timedelta(days=20)
 """Periods shorter than this are named for one day in them (`last week`); who names a longer one knows no day."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from infinimem import Library
+from infinimem.cli import main
 from infinimem.llm.client import OpenAIModel
 from infinimem.model import CURRENT, Create, Extend, Filter
 from infinimem.plan.paper import Plan
@@ -170,3 +171,40 @@ def test_an_answer_names_topics_as_the_owner_knows_them(tmp_path: Path, monkeypa
     assert found.citations == tuple(piece.place for piece in found.evidence if piece.seqs == (2,))
     assert found.citations[0].startswith("zorblatt:")
     assert f"[{found.citations[0]}]" in found.text
+
+
+def test_an_ask_says_that_something_was_kept_from_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A count for who may see it all, no word of it; nothing where nothing that fits was kept back."""
+    behaviour = Behaviour(model())
+    with serving(behaviour) as url:
+        library = library_at(tmp_path, url, monkeypatch, RULE)
+        library.write(["Maya sees Dr. Zorblatt.", "Maya sings of Zorblatt."], meta=PRIVATE)
+        library.write(["Maya works at Nordlys.", "The boat Terna has berth 12."])
+        library.flush(planner="lexical")
+        monkeypatch.setenv("INFINIMEM_MODEL", "scripted")
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        assert library.ask("Where does Maya work?").withheld == 2
+        assert library.ask("Which berth has the boat Terna?").withheld == 0
+        main(["-L", str(library.root), "ask", "Where does Maya work?"])
+        told = capsys.readouterr()
+        main(["-L", str(library.root), "ask", "Where does Maya work?", "--json"])
+        assert json.loads(capsys.readouterr().out)["withheld"] == 2
+    assert "2 entries that fit were kept from the model by the setting access" in told.err
+    assert MARK not in told.out.casefold()
+
+
+def test_who_may_not_see_it_either_is_told_no_count_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an agent could ask for one word after another and learn which of them are hidden."""
+    behaviour = Behaviour(model())
+    with serving(behaviour) as url:
+        both = "access: {model: {deny: {sensitivity: private}}, mcp: {deny: {sensitivity: private}}}"
+        owner = library_at(tmp_path, url, monkeypatch, both)
+        owner.write("Maya sees Dr. Zorblatt.", meta=PRIVATE)
+        owner.write("Maya works at Nordlys.")
+        owner.flush(planner="lexical")
+        assert owner.ask("Does Maya see Zorblatt?").withheld == 1
+        agent = Library.open(owner.root, model=OpenAIModel("scripted", url, ""), audience="mcp")
+        assert agent.ask("Does Maya see Zorblatt?").withheld == 0

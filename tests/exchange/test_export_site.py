@@ -308,6 +308,28 @@ def test_an_empty_library_is_a_site_too(tmp_path: Path) -> None:
 # One document
 
 
+@pytest.mark.parametrize("format", ["md", "html"])
+def test_an_undated_entry_is_shown_as_noted_on_its_day(tmp_path: Path, format: str) -> None:
+    """Nobody said that it happened on that day."""
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: datetime(2026, 5, 3, tzinfo=UTC))
+    library.write(["Maya cycles.", {"text": "Maya moved.", "time": "2026-05-02"}])
+    library.flush()
+    library.export(format, tmp_path / "out")
+    if format == "md":
+        text = (tmp_path / "out").read_text()
+        assert "*noted 3 May 2026, #1*" in text
+        assert "*2 May 2026, #2*" in text
+        return
+    pages = {
+        path.relative_to(tmp_path / "out").as_posix(): path.read_text() for path in (tmp_path / "out").rglob("*.html")
+    }
+    [topic] = [text for name, text in pages.items() if name.startswith("topics/")]
+    assert topic.count('<p class="when">noted <time datetime="2026-05-03">3 May 2026</time></p>') == 1
+    assert topic.count('<p class="when"><time datetime="2026-05-02">2 May 2026</time></p>') == 1
+    rows = json.loads((tmp_path / "out" / "entries.js").read_text().split("(", 1)[1].rstrip(");\n"))[1]
+    assert {row[0]: row[6:] for row in rows} == {1: [1], 2: []}
+
+
 def test_one_document_says_all_of_it_with_dates_and_sources(tmp_path: Path) -> None:
     library = sample(tmp_path)
     library.export("", tmp_path / "out.md")
@@ -324,7 +346,7 @@ def test_one_document_says_all_of_it_with_dates_and_sources(tmp_path: Path) -> N
     flat = " ".join((tmp_path / "out.md").read_text("utf-8").split())
     for leaf in (*book.leaves, *book.gone):
         assert all(" ".join(old.text.split()) in flat for old in leaf.past())
-    assert "*7 May 2026, Gro Sletten, #111, replaced by #192, 11 July 2026*" in flat
+    assert "*noted 7 May 2026, Gro Sletten, #111, replaced by #192, 11 July 2026*" in flat
 
 
 def test_escaped_text_is_text_in_an_attribute_too() -> None:

@@ -1025,3 +1025,60 @@ def test_what_a_note_shows_is_counted_and_its_aliases_are_kept(library: Library,
     done = library.import_(saved(tmp_path, note.encode(), "Terna.md"))
     assert (done.added, done.attached) == (3, 3)
     assert "aliases: [The boat, T]" in texts(library)
+
+
+def test_what_an_export_s_source_has_forgotten_comes_in_by_no_way(library: Library, tmp_path: Path) -> None:
+    """Neither by an older export, nor by the file that its source had it from, nor by an export of this library."""
+    path = saved(tmp_path, dumped([conversation("c", "The key lies under the Quetzal.", "Noted.", "Thanks.")]))
+    source = Library.open(tmp_path / "source", create=True)
+    source.import_(path)
+    source.write(["The attic has nine windows.", "The boat has berth 12."])
+    source.flush()
+    source.export("jsonl", tmp_path / "older.jsonl")
+    source.forget([1, 4])
+    source.export("jsonl", tmp_path / "newer.jsonl")
+    library.write("Something of its own.")
+    done = library.import_(tmp_path / "newer.jsonl")
+    assert any("2 entries were forgotten where it comes from" in note for note in done.notes)
+    assert library.import_(path).skipped == {"forgotten before": 1}
+    older = library.import_(tmp_path / "older.jsonl")
+    assert (older.added, older.known) == (0, 3)
+    assert any("2 of its entries were forgotten here" in note for note in older.notes)
+    assert not any(b"uetzal" in file.read_bytes() for file in library.root.rglob("*") if file.is_file())
+    before = sorted(file.read_bytes() for file in (library.root / "evidence").iterdir())
+    assert library.import_(tmp_path / "newer.jsonl").added == 0
+    assert sorted(file.read_bytes() for file in (library.root / "evidence").iterdir()) == before
+    assert not library.check()
+    library.export("jsonl", tmp_path / "third.jsonl")
+    third = Library.open(tmp_path / "third", create=True)
+    third.write("Mine.")
+    third.import_(tmp_path / "third.jsonl")
+    assert third.import_(path).skipped == {"forgotten before": 1}
+    assert third.import_(tmp_path / "older.jsonl").added == 0
+    assert third.import_(tmp_path / "older.jsonl", again=True).added == 2
+    assert not third.check()
+
+
+def test_what_came_from_a_library_that_has_forgotten_it_since_is_named(library: Library, tmp_path: Path) -> None:
+    source = Library.open(tmp_path / "source", create=True)
+    source.write(["The attic has nine windows.", "The boat has berth 12."])
+    source.export("jsonl", tmp_path / "older.jsonl")
+    source.forget([1])
+    source.export("jsonl", tmp_path / "newer.jsonl")
+    library.write("Something of its own.")
+    library.import_(tmp_path / "older.jsonl")
+    notes = library.import_(tmp_path / "newer.jsonl").notes
+    assert any("2 came from there before; to forget it here, too: infinimem forget 2" in note for note in notes)
+    library.forget([2])
+    assert not any("to forget it" in note for note in library.import_(tmp_path / "newer.jsonl").notes)
+    assert library.import_(tmp_path / "older.jsonl").added == 0
+
+
+def test_an_export_that_comes_home_forgets_nothing_twice(library: Library, tmp_path: Path) -> None:
+    library.write(["The attic has nine windows.", "The boat has berth 12."])
+    library.flush()
+    library.forget([1])
+    library.export("jsonl", tmp_path / "own.jsonl")
+    before = sorted(file.read_bytes() for file in (library.root / "evidence").iterdir())
+    assert library.import_(tmp_path / "own.jsonl").added == 0
+    assert sorted(file.read_bytes() for file in (library.root / "evidence").iterdir()) == before

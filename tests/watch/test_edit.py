@@ -86,6 +86,32 @@ def test_what_blocks_is_exit_code_3_and_nothing_is_signed(root: Path) -> None:
     assert "\n- typed\n" in topic(root).read_text()
 
 
+def test_what_was_reworded_and_deleted_is_said_with_what_it_means(root: Path) -> None:
+    """`all is well` was all that was said of a deletion."""
+    first, second = re.findall(r"^- <seq=(\d+)", topic(root).read_text(), re.M)[:2]
+    words = f's/^(- <seq={first}[,>].*)$/$1 Not any more./; $_ = "" if /^- <seq={second}[,>]/'
+    done = edit(root, "maya-work", EDITOR=editor(root.parent, f"perl -i -pe '{words}' \"$file\""))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"topics/maya-work.md: {first} reworded; evidence keeps the words of before, "
+        "and the next flush notes the new ones",
+        f"topics/maya-work.md: {second} deleted; the words are kept: infinimem recover {second} "
+        "(infinimem forget erases them)",
+    ]
+    library = Library.open(root)
+    assert library.recover([int(second)]) == [int(second)]
+    assert "Not any more." in library.trace(int(first)).here.text  # type: ignore[union-attr]
+
+
+def test_json_says_what_was_deleted_from_current(root: Path) -> None:
+    [seq] = Library.open(root).write("The key is in the box.")
+    done = edit(root, "CURRENT", "--json", EDITOR=editor(root.parent, "perl -i -ne 'print unless /box/' \"$file\""))
+    value = json.loads(done.stdout)
+    jsonschema.validate(value, schema_of("edit"))
+    assert (value["deleted"], value["reworded"], value["moved"]) == ([seq], [], [])
+    assert Library.open(root).recover([seq]) == [seq]
+
+
 def test_json_says_the_same(root: Path) -> None:
     program = editor(root.parent, 'echo "this is not for a program"; printf -- "- typed\\n- <seq=oops>\\n" >> "$file"')
     done = edit(root, "maya-work", "--json", EDITOR=program)

@@ -55,6 +55,11 @@ class Leaf:
         said = self.fields.get("time", "")
         return (said if said != "empty" else "")[:10] or self.fields.get("observed", "")[:10]
 
+    @property
+    def is_noted(self) -> bool:
+        """Whether its date is only that on which it was written down."""
+        return bool(self.date) and self.fields.get("time", "") in ("", "empty")
+
     def past(self) -> Iterator[Leaf]:
         """Everything that it has replaced, however long ago, newest first."""
         for leaf in self.replaced:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from infinimem.consolidate.commit import extract
@@ -112,6 +112,7 @@ def plan_merge(package: Package, files: Mapping[str, bytes], following: int, now
     take_waiting(work)
     take_evidence(work)
     retire_known(work)
+    take_forgotten(work)
     return finished(work)
 
 
@@ -154,7 +155,7 @@ def number_entries(work: Work, *, again: bool) -> None:
     """
     known = {origin_of(seq, entry): seq for seq, entry in first_words(work.ours).items()}
     forgotten = {seq: event for event in all_events(work.ours) if event.kind == "forget" for seq in event.seqs}
-    marks = {mark for event in forgotten.values() for mark in event.get("ids").split("+")}
+    marks = marks_in(work.ours)
     stay = 0
     for seq in sorted(work.first):
         entry = work.first[seq]
@@ -170,12 +171,66 @@ def number_entries(work: Work, *, again: bool) -> None:
         work.notes.append(f"{stay} of its entries were forgotten here and stay so; --again brings them back")
 
 
-def was_forgotten(seq: int, entry: Entry, origin: str, forgotten: Mapping[int, Event], marks: Collection[str]) -> bool:
+def was_forgotten(seq: int, entry: Entry, origin: str, forgotten: Mapping[int, Event], marks: Set[str]) -> bool:
     """Whether an exported entry was forgotten here: its own, or one that had come from elsewhere."""
     if entry.observed and seq in forgotten and forgotten[seq].get("observed") == entry.observed:
         return True
-    one = entry.signature.get("id")
-    return mark_of(origin) in marks or bool(one and mark_of(one) in marks)
+    return not marks.isdisjoint(marks_of(seq, entry, origin))
+
+
+def marks_in(documents: Mapping[str, Document]) -> set[str]:
+    """What is kept of the ids of forgotten entries."""
+    events = [event for event in all_events(documents) if event.kind == "forget"]
+    return {mark for event in events for mark in event.get("ids").split("+") if mark}
+
+
+def marks_of(seq: int, entry: Entry, origin: str) -> set[str]:
+    """The marks that an exported entry would have been forgotten by, here or where it comes from."""
+    names = {origin, entry.signature.get("id"), placed_in_time(seq, entry.observed)}
+    return {mark_of(name) for name in names if name}
+
+
+def placed_in_time(seq: int, observed: str) -> str:
+    """What tells an entry from all others of its library without its words; "" where it does not say when it came."""
+    return f"{seq}@{observed}" if observed else ""
+
+
+def take_forgotten(work: Work) -> None:
+    """Forget here, too, what the exported library forgot: by marks, so that no import brings it back unasked."""
+    known = marks_in(work.ours)
+    own = {
+        (seq, one.get("observed")) for one in all_events(work.ours) if one.kind == "forget" for seq in one.seqs
+    }  # an export of this very library
+    taken: set[int] = set()
+    lines = []
+    for event in (one for one in all_events(work.theirs) if one.kind == "forget"):
+        observed = event.get("observed")
+        named = (placed_in_time(seq, observed) for seq in event.seqs)
+        marks = dict.fromkeys([*event.get("ids").split("+"), *(mark_of(name) for name in named if name)])
+        new = [mark for mark in marks if mark]
+        if known.issuperset(new) or own.issuperset((seq, observed) for seq in event.seqs):
+            continue
+        known.update(new)
+        taken.update(event.seqs)
+        fields = [("event", "forget"), ("seq", str(take_seq(work))), ("at", event.get("at") or work.now)]
+        fields += [("observed", observed)] if observed else []
+        lines.append(f"- {render_fields([*fields, ('ids', '+'.join(new))])}\n")
+    if not lines:
+        return
+    work.evidence += lines
+    number = f"{len(taken)} entries were" if len(taken) > 1 else "1 entry was"
+    work.notes.append(f"{number} forgotten where it comes from; no import brings that in here, either")
+    left = [seq for seq, entry in first_words(work.ours).items() if stands_from(entry, known)]
+    if left:
+        seqs = render_seqs(sorted(left))
+        work.notes.append(f"{seqs} came from there before; to forget it here, too: infinimem forget {seqs}")
+
+
+def stands_from(entry: Entry, marks: Set[str]) -> bool:
+    """Whether an entry of ours is one that was forgotten where it comes from."""
+    origin = entry.signature.get(ORIGIN)
+    seq = int(origin.partition("@")[0]) if ORIGINS.fullmatch(origin) else 0
+    return not marks.isdisjoint(marks_of(seq, entry, origin)) if seq or entry.signature.get("id") else False
 
 
 def take_seq(work: Work) -> int:

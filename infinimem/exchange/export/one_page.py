@@ -77,9 +77,10 @@ def leaf_lines(leaf: Leaf, indent: str, history: bool) -> Iterator[str]:
 
 
 def signed(leaf: Leaf) -> str:
-    """`1 May 2026, Ines, 41`; of a retired entry also why and since when."""
+    """`1 May 2026, Ines, 41`; an undated one says when it was noted, a retired one also why and since when."""
     seqs = "+".join(map(str, leaf.seqs)) if len(leaf.seqs) < 4 else f"{leaf.seqs[0]}–{leaf.seqs[-1]}"
-    parts = [day(leaf.date), one_line(leaf.source), f"#{seqs}", reason(leaf)]
+    when = f"noted {day(leaf.date)}" if leaf.is_noted else day(leaf.date)
+    parts = [when, one_line(leaf.source), f"#{seqs}", reason(leaf)]
     return ", ".join(part for part in parts if part).replace("*", r"\*")
 
 

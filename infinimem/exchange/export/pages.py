@@ -245,13 +245,13 @@ def change_html(view: View, leaf: Leaf, now: Leaf | None, is_here: bool) -> str:
     """One entry that went, and what came; `is_here` says that this is its place in the site."""
     anchor = f' id="seq-{leaf.seq}"' if is_here else ""
     words = f'<div class="words" dir="auto">{words_html(leaf.text)}</div>' if is_here else pointing_html(view, leaf)
-    meta = f"{time_html(leaf.date)}{DOT}{meta_html(view, leaf)}"
+    meta = f"{time_html(leaf)}{DOT}{meta_html(view, leaf)}"
     why = WHY.get(leaf.why, leaf.why)
     new = ""
     if now is not None:
         label = "by" if leaf.why != "duplicate" else "the same as"
         who = f"{DOT}{escaped(now.source)}" if now.source else ""
-        new = side_html("after", label, pointing_html(view, now), f"{time_html(now.date)}{who}")
+        new = side_html("after", label, pointing_html(view, now), f"{time_html(now)}{who}")
     return f'<li class="change"{anchor}>{side_html("before", why, words, meta)}{new}</li>\n'
 
 

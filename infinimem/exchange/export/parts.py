@@ -76,11 +76,11 @@ def newest(book: Book) -> str:
     return f", up to entry {last.seqs[-1]}" + (f" of {escaped(written)}" if written else "")
 
 
-def time_html(date: str) -> str:
-    """A date as people read it and as programs do."""
-    if not date:
+def time_html(leaf: Leaf) -> str:
+    """An entry's date as people read it and as programs do; of an undated one it says that it was noted then."""
+    if not leaf.date:
         return '<span class="undated">undated</span>'
-    return f'<time datetime="{escaped(date)}">{escaped(day(date))}</time>'
+    return f'{"noted " if leaf.is_noted else ""}<time datetime="{escaped(leaf.date)}">{escaped(day(leaf.date))}</time>'
 
 
 def glimpse(text: str, longest: int = GLIMPSE) -> str:
@@ -120,7 +120,7 @@ def leaf_html(view: View, leaf: Leaf) -> str:
     """An entry that holds, with its date, its words, where they come from, and what they replaced."""
     return (
         f'<li class="entry" id="seq-{leaf.seq}">{more_anchors(leaf)}'
-        f'<p class="when">{time_html(leaf.date)}</p>'
+        f'<p class="when">{time_html(leaf)}</p>'
         f'<div class="words" dir="auto">{words_html(leaf.text)}</div>'
         f'<p class="meta">{meta_html(view, leaf)}</p>{past_html(view, leaf)}</li>\n'
     )
@@ -186,7 +186,7 @@ def old_html(view: View, leaf: Leaf) -> str:
     """An entry that is not held any more."""
     return (
         f'<li class="old" id="seq-{leaf.seq}"><div class="words" dir="auto">{words_html(leaf.text)}</div>'
-        f'<p class="meta">{time_html(leaf.date)}{DOT}{meta_html(view, leaf)}'
+        f'<p class="meta">{time_html(leaf)}{DOT}{meta_html(view, leaf)}'
         f"{DOT}{reason_html(view, leaf)}</p></li>"
     )
 
@@ -210,7 +210,7 @@ def row_html(view: View, leaf: Leaf, topic: str, longest: int = GLIMPSE) -> str:
     meta = DOT.join(part for part in (who, place, fate) if part)
     kind = "row old" if leaf.why else "row"
     return (
-        f'<li class="{kind}"><p class="when">{time_html(leaf.date)}</p>'
+        f'<li class="{kind}"><p class="when">{time_html(leaf)}</p>'
         f"{pointing_html(view, leaf, longest)}"
         f'<p class="meta">{meta}</p></li>\n'
     )

@@ -58,6 +58,7 @@ def search_data(site: Site) -> str:
             numbers[path] = len(pages)
             pages.append((address(path), site.titles.get(topic, "").translate(UNSEEN)))
         source = leaf.source.translate(UNSEEN)
-        rows.append([leaf.seq, numbers[path], leaf.date, source, leaf.why, leaf.text.translate(UNSEEN)])
+        noted = [1] if leaf.is_noted else []
+        rows.append([leaf.seq, numbers[path], leaf.date, source, leaf.why, leaf.text.translate(UNSEEN), *noted])
     value = json.dumps([pages, rows], ensure_ascii=False, separators=(",", ":"))
     return f"infinimemEntries({value});\n"

@@ -25,8 +25,8 @@ function plainOf(text) {
 }
 
 globalThis.infinimemEntries = ([pages, entries]) => {
-  rows = entries.map(([seq, page, date, source, was, text]) => ({
-    seq, date, source, was, text, url: `${up}${pages[page][0]}#seq-${seq}`, title: pages[page][1],
+  rows = entries.map(([seq, page, date, source, was, text, noted]) => ({
+    seq, date, source, was, text, noted, url: `${up}${pages[page][0]}#seq-${seq}`, title: pages[page][1],
   }));
   const titles = new Set();
   for (const [url, title] of pages) {
@@ -143,7 +143,7 @@ function itemOf(row) {
   const from = document.createElement("span");
   from.className = "from";
   const fate = row.was === "superseded" ? "replaced" : row.was === "duplicate" ? "said twice" : row.was;
-  const about = row.seq ? [fate, row.date, row.source, row.title, `#${row.seq}`] : ["topic"];
+  const about = row.seq ? [fate, row.noted ? `noted ${row.date}` : row.date, row.source, row.title, `#${row.seq}`] : ["topic"];
   from.textContent = about.filter(Boolean).join(" · ");
   link.append(text, from);
   item.append(link);
