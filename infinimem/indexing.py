@@ -15,7 +15,7 @@ from typing import BinaryIO
 from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit, topic_of
 from infinimem.plan.desk import aux_list, is_redirect
-from infinimem.search.index import FileState, Index, Line, Parsed, ReadUnits, Tail
+from infinimem.search.index import Index, Line, Parsed, ReadUnits, Tail
 from infinimem.search.records import Record
 from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
@@ -69,7 +69,9 @@ def fresh_index(
     for _ in range(ATTEMPTS):
         finish_commit(root)
         seen = commit_mark(root)
-        listing = {path: FileState(*status) for path, status in list_files(root).items() if path not in without}
+        listing = list_files(root)
+        for path in without:
+            listing.pop(path, None)
         read_units = counted(reader.read_units, len(listing), progress) if progress else reader.read_units
         index.refresh(listing, read_units, reader.read_tail, settled=settled)
         if commit_mark(root) == seen and not (root / MANIFEST).exists():

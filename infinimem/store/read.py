@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from infinimem.errors import StorageFailed
-from infinimem.model import Document, Problem
+from infinimem.model import Document, FileState, Problem
 from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, EVIDENCE, LOG, TOPICS
 from infinimem.text.document import parse, parse_leading, parse_piece
@@ -21,15 +20,6 @@ PARSED = 128
 LARGEST = 200_000
 """Bytes of a document up to which it is."""
 BACKUP_ENDINGS = ("~", ".swp", ".swo", ".tmp", ".bak", ".orig")
-
-
-class Seen(NamedTuple):
-    """How a file looks from outside; equal while nobody has touched it."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +35,12 @@ class File:
     rest: bytes = b""
 
 
-def list_files(root: Path) -> dict[str, Seen]:
+def list_files(root: Path) -> dict[str, FileState]:
     """CURRENT, every topic document and every evidence file, as library-relative paths.
 
     Hidden files and folders, editors' backups and symbolic links are left alone.
     """
-    found: dict[str, Seen] = {}
+    found: dict[str, FileState] = {}
     try:
         found[BUFFER] = seen_of((root / BUFFER).stat())
     except FileNotFoundError:
@@ -62,7 +52,7 @@ def list_files(root: Path) -> dict[str, Seen]:
     return found
 
 
-def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
+def walk(folder: Path, prefix: str) -> Iterator[tuple[str, FileState]]:
     """The Markdown files below a folder, sorted by name."""
     try:
         with os.scandir(folder) as listing:
@@ -110,9 +100,9 @@ def is_text(name: str) -> bool:
     return name.isascii() or not any("\udc80" <= char <= "\udcff" for char in name)
 
 
-def seen_of(status: os.stat_result) -> Seen:
+def seen_of(status: os.stat_result) -> FileState:
     """A file's status as the index remembers it."""
-    return Seen(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return FileState(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def read_file(root: Path, path: str) -> File:
