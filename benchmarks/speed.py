@@ -38,7 +38,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.plot import rows_of, series_of, svg
-from benchmarks.report import write_json
+from benchmarks.report import table, write_json
 from infinimem import __version__
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -467,9 +467,27 @@ def main() -> int:
             if not given.reuse:
                 shutil.rmtree(root)
     draw(given.plot, rows)
+    print("\n" + as_table(rows))
     limits = ["one machine", "one kind of text", "CPU of whole processes; rates are wall-clock"]
     write_json(given.json, "speed", rows, limits=limits, packages=("tantivy", "rank-bm25", "bm25s"), runs=given.runs)
     return 0
+
+
+def as_table(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows that have a size as a table with a column for each, as benchmarks/README.md holds it."""
+    sizes = sorted({row["entries"] for row in rows if row.get("entries")})
+    names = dict.fromkeys(row["what"] for row in rows if row.get("entries"))
+    cells = {(row["what"], row["entries"]): cell_of(row) for row in rows if row.get("entries")}
+    lines = [[name, *(cells.get((name, size), "") for size in sizes)] for name in names]
+    return table(["", *(f"{size:,}" for size in sizes)], lines)
+
+
+def cell_of(row: dict[str, Any]) -> str:
+    """`0.18 s, 38 MB (1.2 ×)`; of a call in one process `5.2 ms`."""
+    if "memory" not in row:
+        return f"{1000 * row['cpu']:.1f} ms"
+    ratio = f" ({row['ratio']:.2f} ×)" if row.get("ratio") else ""
+    return f"{row['cpu']:.2f} s, {row['memory']:.0f} MB{ratio}"
 
 
 def draw(place: Path | None, rows: Sequence[dict[str, Any]]) -> None:

@@ -21,7 +21,7 @@ from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
 from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
-from infinimem.store.read import LARGEST, PARSED, list_files, parsed, read_file
+from infinimem.store.read import LARGEST, PARSED, list_files, parsed, read_file, taken_paths
 from infinimem.text.document import body_tokens, parse, parse_piece, title_of, units
 from infinimem.text.lines import FENCE, join_lines
 from infinimem.text.tokens import estimate
@@ -330,6 +330,5 @@ class IndexFinder:
 
     def topics(self) -> Collection[str]:
         """Every topic id, and every name that a folder has taken."""
-        folders = (path for path in (self.root / TOPICS).rglob("*.md") if path.is_dir() or path.is_symlink())
-        names = [topic_of(path.relative_to(self.root).as_posix()) for path in folders]
+        names = [topic_of(path) for path in taken_paths(self.root / TOPICS, f"{TOPICS}/")]
         return [*names, *(row.topic for row in self.index.catalog(redirects=True))]

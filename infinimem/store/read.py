@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -77,6 +78,17 @@ def walk(folder: Path, prefix: str) -> Iterator[tuple[str, FileState]]:
                 continue
         if not name.endswith(BACKUP_ENDINGS) and child.is_dir(follow_symlinks=False):
             yield from walk(folder / name, f"{prefix}{name}/")
+
+
+def taken_paths(folder: Path, prefix: str) -> Iterator[str]:
+    """The paths below a folder that are named as documents are but are folders or links."""
+    with contextlib.suppress(OSError), os.scandir(folder) as listing:
+        for child in listing:
+            is_folder = child.is_dir(follow_symlinks=False)
+            if child.name.endswith(".md") and (is_folder or child.is_symlink()):
+                yield prefix + child.name
+            if is_folder:
+                yield from taken_paths(folder / child.name, f"{prefix}{child.name}/")
 
 
 def read_leading(root: Path, path: str, most: int) -> File:
