@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import platform
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -105,8 +106,12 @@ def run_once(command: Sequence[str]) -> Cost:
         if process.returncode not in (0, 1):
             said.seek(0)
             raise SystemExit(f"{command} failed: {said.read().decode()}")
-    peak = usage.ru_maxrss / 1024 / (1024 if sys.platform == "darwin" else 1)
-    return Cost(usage.ru_utime + usage.ru_stime, peak, read / 1e6, written / 1e6)
+    return Cost(usage.ru_utime + usage.ru_stime, megabytes(usage), read / 1e6, written / 1e6)
+
+
+def megabytes(usage: resource.struct_rusage) -> float:
+    """The peak memory of a process."""
+    return usage.ru_maxrss / 1024 / (1024 if sys.platform == "darwin" else 1)
 
 
 def bytes_of(pid: int) -> tuple[int, int]:
@@ -412,7 +417,8 @@ def main() -> int:
         prepare(Path(given.prepare[0]), int(given.prepare[1]), given.text)
         return 0
     if given.warm:
-        print(json.dumps(warm(given.warm)))
+        calls = warm(given.warm)
+        print(json.dumps({"calls": calls, "memory": megabytes(resource.getrusage(resource.RUSAGE_SELF))}))
         return 0
     if given.only_plot:
         draw(given.plot, rows_of(given.only_plot, ""))
@@ -484,6 +490,8 @@ def as_table(rows: Sequence[dict[str, Any]]) -> str:
 
 def cell_of(row: dict[str, Any]) -> str:
     """`0.18 s, 38 MB (1.2 ×)`; of a call in one process `5.2 ms`."""
+    if "peak" in row:
+        return f"{row['peak']:.0f} MB"
     if "memory" not in row:
         return f"{1000 * row['cpu']:.1f} ms"
     ratio = f" ({row['ratio']:.2f} ×)" if row.get("ratio") else ""
@@ -544,7 +552,10 @@ def measure(
             note(f"ripgrep, a {name} pattern", size, beside)
     warming = [sys.executable, __file__, "--warm", str(root)]
     done = subprocess.run(warming, check=True, env=ENVIRONMENT, capture_output=True)
-    for name, milliseconds in json.loads(done.stdout).items():
+    told = json.loads(done.stdout)
+    print(f"{'warm: peak memory of all these calls':44} {size:>9,} {told['memory']:7.0f} MB", flush=True)
+    rows.append({"what": "warm: peak memory of all these calls", "entries": size, "peak": told["memory"]})
+    for name, milliseconds in told["calls"].items():
         print(f"{'warm: ' + name:44} {size:>9,} {milliseconds:7.2f} ms", flush=True)
         rows.append({"what": f"warm: {name}", "entries": size, "cpu": milliseconds / 1000})
     if "flush" not in without:
