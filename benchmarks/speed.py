@@ -1,13 +1,15 @@
 """How long commands take, cold and warm, and how that grows with the library.
 
-    python benchmarks/speed.py [--sizes 1000,10000,100000] [--text LINES_FILE] [--runs 3] [--json OUT]
+    python benchmarks/speed.py [--sizes 1000,10000,100000] [--text LINES_FILE] [--runs 3] [--json OUT] [--plot OUT.svg]
     python benchmarks/speed.py --sizes 1000000 --reuse FOLDER    # libraries are kept in FOLDER and taken from there
+    python benchmarks/speed.py --only-plot RUN.json --plot OUT.svg
 
 A row is a command from a cold shell: CPU seconds (user + system), peak memory, and bytes read and written of the
 whole process, median of the runs, with the index on disk; fsyncs are counted in a run of their own under strace. Warm
 rows are calls in one process, CPU in milliseconds. Rates of one writer are those of the fastest tenth of its batches
-(others use the machine too). Peers do the same job in the same run; what is not installed is absent. Libraries are made
-from the words of tools/sample/entries.jsonl (or of --text: one message a line), 100 entries a
+(others use the machine too); beside them stands how long the raw fsync took and what of ours came on top. infinimem is
+compiled to bytecode before, as pip leaves it. Peers do the same job in the same run; what is not installed is absent.
+Libraries are made from the words of tools/sample/entries.jsonl (or of --text: one message a line), 100 entries a
 document, with evidence by month. Limits: one machine, one kind of text; compare within one run, by ratio.
 """
 
@@ -20,6 +22,7 @@ import multiprocessing
 import os
 import platform
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -35,7 +38,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.report import write_json
+from benchmarks.plot import rows_of, series_of, svg
+from benchmarks.report import table, write_json
 from infinimem import __version__
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -43,6 +47,20 @@ PER_DOCUMENT = 100
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 RARE = "ferr(y|ies) to K.el"
 FREQUENT = "[Tt]hank(s| you)"
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Otherwise every cold command would compile what it imports, as no installed one does."""
+PLOTTED = (
+    "write (against bare typer)",
+    "status",
+    "search",
+    "ask",
+    "timeline",
+    "grep, a frequent pattern",
+    "ripgrep, a frequent pattern",
+    "flush of a 5,000-token buffer",
+    "check",
+    "index built anew",
+)
 BARE = """
 import typer
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -68,7 +86,7 @@ def run(command: Sequence[str], runs: int, before: Sequence[str] = ()) -> Cost:
     costs: list[Cost] = []
     for _ in range(runs + 1):
         if before:
-            subprocess.run(before, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(before, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         costs.append(run_once(command))
     counted = costs[1:] or costs
     return Cost(*(statistics.median(getattr(cost, name) for cost in counted) for name in Cost.__slots__))
@@ -76,7 +94,7 @@ def run(command: Sequence[str], runs: int, before: Sequence[str] = ()) -> Cost:
 
 def run_once(command: Sequence[str]) -> Cost:
     """Run a command once."""
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=environment
@@ -88,8 +106,12 @@ def run_once(command: Sequence[str]) -> Cost:
         if process.returncode not in (0, 1):
             said.seek(0)
             raise SystemExit(f"{command} failed: {said.read().decode()}")
-    peak = usage.ru_maxrss / 1024 / (1024 if sys.platform == "darwin" else 1)
-    return Cost(usage.ru_utime + usage.ru_stime, peak, read / 1e6, written / 1e6)
+    return Cost(usage.ru_utime + usage.ru_stime, megabytes(usage), read / 1e6, written / 1e6)
+
+
+def megabytes(usage: resource.struct_rusage) -> float:
+    """The peak memory of a process."""
+    return usage.ru_maxrss / 1024 / (1024 if sys.platform == "darwin" else 1)
 
 
 def bytes_of(pid: int) -> tuple[int, int]:
@@ -107,7 +129,7 @@ def fsyncs_of(command: Sequence[str]) -> int | None:
         return None
     with tempfile.NamedTemporaryFile() as told:
         watch = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", told.name]
-        done = subprocess.run([*watch, *command], stdin=subprocess.DEVNULL, capture_output=True)
+        done = subprocess.run([*watch, *command], env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True)
         return told.read().count(b"sync(") if done.returncode in (0, 1) else None
 
 
@@ -196,7 +218,23 @@ def warm(root: Path) -> dict[str, float]:
         "search after the look": lambda question: library.search(question),
         "catalog": lambda question: index.catalog(),
     }
-    return {name: 1000 * spent(call, questions) for name, call in calls.items()}
+    found = {name: 1000 * spent(call, questions) for name, call in calls.items()}
+    return {**found, "one edited document folded in": max(0.0, folding(root, library) - found["look for changes"])}
+
+
+def folding(root: Path, library: Any) -> float:
+    """Milliseconds of CPU until the index on disk holds a document that was just edited, median of five edits."""
+    document = next((root / "topics").rglob("*.md"))
+    kept = document.read_bytes()
+    costs = []
+    for number in range(5):
+        document.write_bytes(kept + f"- by hand, {number}\n".encode())
+        start = time.process_time()
+        library.index(settled=True)
+        costs.append(time.process_time() - start)
+    document.write_bytes(kept)
+    library.index(settled=True)
+    return 1000 * statistics.median(costs)
 
 
 def spent(call: Callable[[str], object], questions: Sequence[str]) -> float:
@@ -209,20 +247,27 @@ def spent(call: Callable[[str], object], questions: Sequence[str]) -> float:
     return statistics.median(costs)
 
 
-def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, float]:
-    """Entries a second that so many processes write in batches, and that they append and fsync as bare lines."""
+def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, float, float]:
+    """Entries a second that so many processes write in batches, that they append and fsync as bare lines; its fsync.
+
+    The last is in milliseconds, of the fastest tenth.
+    """
     from infinimem.store.layout import create_library
 
     create_library(folder / "library")
     rates = []
+    fsync = 0.0
     for work in (write_batches, append_batches):
-        queue: multiprocessing.Queue[list[float]] = multiprocessing.Queue()
+        queue: multiprocessing.Queue[tuple[list[float], list[float]]] = multiprocessing.Queue()
         together = multiprocessing.Barrier(number)
         given = (folder, batch, rounds, together, queue)
         processes = [multiprocessing.Process(target=work, args=given) for _ in range(number)]
         for process in processes:
             process.start()
-        times = [queue.get() for _ in processes]
+        told = [queue.get() for _ in processes]
+        times = [ends for ends, _ in told]
+        synced = sorted(one for _, each in told for one in each)
+        fsync = 1000 * synced[len(synced) // 10] if synced else fsync
         for process in processes:
             process.join()
         if number > 1:
@@ -232,7 +277,7 @@ def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, 
             rates.append(batch / taken[len(taken) // 10])
     shutil.rmtree(folder / "library")
     (folder / "raw").unlink()
-    return rates[0], rates[1]
+    return rates[0], rates[1], fsync
 
 
 def batch_of(size: int) -> list[str]:
@@ -249,7 +294,7 @@ def write_batches(folder: Path, batch: int, rounds: int, together: Any, queue: A
     for _ in range(rounds):
         library.write(texts, source="user")
         ends.append(time.monotonic())
-    queue.put(ends)
+    queue.put((ends, []))
 
 
 def append_batches(folder: Path, batch: int, rounds: int, together: Any, queue: Any) -> None:
@@ -258,11 +303,14 @@ def append_batches(folder: Path, batch: int, rounds: int, together: Any, queue: 
     file = os.open(folder / "raw", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     together.wait()
     ends = [time.monotonic()]
+    synced = []
     for _ in range(rounds):
         os.write(file, lines)
+        start = time.monotonic()
         os.fsync(file)
         ends.append(time.monotonic())
-    queue.put(ends)
+        synced.append(ends[-1] - start)
+    queue.put((ends, synced))
 
 
 PEERS = {
@@ -360,6 +408,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--reuse", type=Path, help="a folder in which libraries are kept from run to run")
     parser.add_argument("--without", default="", help="parts to leave out: writers, peers, flush, build, check")
+    parser.add_argument("--plot", type=Path, metavar="OUT.svg", help="draw the curves of cold commands")
+    parser.add_argument("--only-plot", type=Path, metavar="RUN.json", help="measure nothing, draw what a run wrote")
     parser.add_argument("--prepare", nargs=2, metavar=("FOLDER", "ENTRIES"), help=argparse.SUPPRESS)
     parser.add_argument("--warm", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -367,10 +417,16 @@ def main() -> int:
         prepare(Path(given.prepare[0]), int(given.prepare[1]), given.text)
         return 0
     if given.warm:
-        print(json.dumps(warm(given.warm)))
+        calls = warm(given.warm)
+        print(json.dumps({"calls": calls, "memory": megabytes(resource.getrusage(resource.RUSAGE_SELF))}))
         return 0
+    if given.only_plot:
+        draw(given.plot, rows_of(given.only_plot, ""))
+        return 0
+    # in a process of its own: a child's peak memory counts what its parent held when it was made
+    subprocess.run([sys.executable, "-m", "compileall", "-q", PROJECT / "infinimem"], check=True, env=ENVIRONMENT)
     without = set(given.without.split(","))
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     print(f"infinimem {__version__}, Python {platform.python_version()}, {platform.machine()}, median of {given.runs}")
     head = ("CPU", "memory", "read", "written", "fsyncs", "ratio")
     print(f"{'':44} {'entries':>9} " + " ".join(f"{name:>9}" for name in head))
@@ -395,15 +451,20 @@ def main() -> int:
             for number in (1, 16):
                 for batch in (100, 1000):
                     rates = [writers(batch, number, max(4, 32 // number), folder) for _ in range(given.runs)]
-                    ours, raw = (statistics.median(rate) for rate in zip(*rates, strict=True))
+                    ours, raw, fsync = (statistics.median(rate) for rate in zip(*rates, strict=True))
                     what = f"write, batches of {batch}, writers: {number}"
-                    print(f"{what:44} {ours:12,.0f} entries/s, raw append + fsync {raw:,.0f}: {ours / raw:.0%}")
-                    rows.append({"what": what, "rate": ours, "raw": raw, "ratio": ours / raw})
+                    more = 1000 * batch * (1 / ours - 1 / raw)
+                    print(
+                        f"{what:44} {ours:12,.0f} entries/s, raw append + fsync {raw:,.0f}: {ours / raw:.0%};"
+                        f" its fsync {fsync:.2f} ms, ours takes {more:.2f} ms a batch more",
+                        flush=True,
+                    )
+                    figures = {"rate": ours, "raw": raw, "ratio": ours / raw, "fsync_ms": fsync, "more_ms": more}
+                    rows.append({"what": what, **figures})
         first: dict[str, Cost] = {}
         for size in map(int, given.sizes.split(",")):
             root = (given.reuse or folder) / str(size)
             if not root.exists():
-                # in a process of its own: a child's peak memory counts what its parent held when it was made
                 text = ["--text", str(given.text)] if given.text else []
                 subprocess.run([sys.executable, __file__, "--prepare", str(root), str(size), *text], check=True)
             measure(root, size, given.runs, without, typer, first, note, rows)
@@ -411,9 +472,39 @@ def main() -> int:
                 peers(root, size, folder, given.runs, note)
             if not given.reuse:
                 shutil.rmtree(root)
+    draw(given.plot, rows)
+    print("\n" + as_table(rows))
     limits = ["one machine", "one kind of text", "CPU of whole processes; rates are wall-clock"]
     write_json(given.json, "speed", rows, limits=limits, packages=("tantivy", "rank-bm25", "bm25s"), runs=given.runs)
     return 0
+
+
+def as_table(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows that have a size as a table with a column for each, as benchmarks/README.md holds it."""
+    sizes = sorted({row["entries"] for row in rows if row.get("entries")})
+    names = dict.fromkeys(row["what"] for row in rows if row.get("entries"))
+    cells = {(row["what"], row["entries"]): cell_of(row) for row in rows if row.get("entries")}
+    lines = [[name, *(cells.get((name, size), "") for size in sizes)] for name in names]
+    return table(["", *(f"{size:,}" for size in sizes)], lines)
+
+
+def cell_of(row: dict[str, Any]) -> str:
+    """`0.18 s, 38 MB (1.2 ×)`; of a call in one process `5.2 ms`."""
+    if "peak" in row:
+        return f"{row['peak']:.0f} MB"
+    if "memory" not in row:
+        return f"{1000 * row['cpu']:.1f} ms"
+    ratio = f" ({row['ratio']:.2f} ×)" if row.get("ratio") else ""
+    return f"{row['cpu']:.2f} s, {row['memory']:.0f} MB{ratio}"
+
+
+def draw(place: Path | None, rows: Sequence[dict[str, Any]]) -> None:
+    """The curves of cold commands against the size of the library; nothing without a place for them."""
+    if place is not None:
+        shown = [row for name in PLOTTED for row in rows if row.get("what") == name]
+        lines = series_of(shown, "entries", "cpu", ("what",))
+        title = "CPU of one command from a cold shell"
+        place.write_text(svg(lines, title=title, x="entries", y="seconds", log="xy"), "utf-8")
 
 
 def measure(
@@ -424,7 +515,7 @@ def measure(
     typer: Cost,
     first: dict[str, Cost],
     note: Callable[..., None],
-    rows: list[dict[str, object]],
+    rows: list[dict[str, Any]],
 ) -> None:
     """All rows of one library."""
     command = [sys.executable, "-m", "infinimem", "-L", str(root)]
@@ -446,6 +537,8 @@ def measure(
     ):
         cost = run([*command, *what], runs)
         note(what[0], size, cost, first.setdefault(what[0], cost))
+    note("stats", size, run([*command, "stats"], 0))
+    note("recover, of what is not lost", size, run([*command, "recover", "5"], 0))
     touched = next((root / "topics").rglob("*.md"))
     kept = touched.read_bytes()
     by_hand = ["sh", "-c", f"echo '- by hand' >> {touched}"]
@@ -457,15 +550,19 @@ def measure(
         note(f"grep, a {name} pattern", size, found, beside)
         if beside is not None:
             note(f"ripgrep, a {name} pattern", size, beside)
-    done = subprocess.run([sys.executable, __file__, "--warm", str(root)], check=True, capture_output=True)
-    for name, milliseconds in json.loads(done.stdout).items():
+    warming = [sys.executable, __file__, "--warm", str(root)]
+    done = subprocess.run(warming, check=True, env=ENVIRONMENT, capture_output=True)
+    told = json.loads(done.stdout)
+    print(f"{'warm: peak memory of all these calls':44} {size:>9,} {told['memory']:7.0f} MB", flush=True)
+    rows.append({"what": "warm: peak memory of all these calls", "entries": size, "peak": told["memory"]})
+    for name, milliseconds in told["calls"].items():
         print(f"{'warm: ' + name:44} {size:>9,} {milliseconds:7.2f} ms", flush=True)
         rows.append({"what": f"warm: {name}", "entries": size, "cpu": milliseconds / 1000})
     if "flush" not in without:
         again = ["sh", "-c", f"'{sys.executable}' -m infinimem -L '{root}' undo || true"]
         cost = run([*command, "flush"], min(runs, 3), again)
         note("flush of a 5,000-token buffer", size, cost, first.setdefault("flush", cost))
-        subprocess.run(again, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(again, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

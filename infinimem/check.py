@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,8 @@ from infinimem.store.evidence import (
     retire_line,
     retirement,
 )
-from infinimem.store.layout import BUFFER, FLUSH_LOCK, KEPT, SETTINGS, TOPICS
+from infinimem.store.files import read_bytes
+from infinimem.store.layout import BUFFER, EVIDENCE, FLUSH_LOCK, KEPT, SETTINGS, TOPICS
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, folder_problems, list_files, read_file, read_log
 from infinimem.text.document import (
@@ -57,6 +59,8 @@ DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?)
 MANY = 10
 """From so many vanished entries on, more than half of all, somebody has moved the files rather than deleted lines."""
 
+SEQ_GIVEN = re.compile(rb'seq=([0-9"\\][0-9+"\\-]*)')
+"""A seq, several, or something in quotes or escaped that may be any, as a signature gives it."""
 SEQS_MENTIONED = re.compile(r"seq\s*=\s*\"?([0-9][0-9+-]*)")
 
 WORST_FIRST = (
@@ -858,8 +862,8 @@ def recover(root: Path, seqs: Sequence[int]) -> list[int]:
     with hold(root) as note:
         logged = {seq: entry for entry in read_log(root).document.entries for seq in entry.seqs}
         records = read_records(root, seqs)
-        survey = read_survey(root, note, datetime.now(UTC), NOTHING)
-        there = {seq for document in survey.documents() for entry in document.entries for seq in entry.seqs}
+        wanted = {one for seq in seqs for kept in (logged.get(seq), records[seq].newest) if kept for one in kept.seqs}
+        there = shown_among(root, wanted)
         found: dict[int, Entry] = {}
         for seq in dict.fromkeys(seqs):
             event = retirement(records[seq])
@@ -874,6 +878,30 @@ def recover(root: Path, seqs: Sequence[int]) -> list[int]:
             append_known(root, note, list(found.values()))
             void_retirements(root, note, [seq for seq in found if retirement(records[seq]) is not None])
         return [seq for entry in found.values() for seq in entry.seqs]
+
+
+def shown_among(root: Path, wanted: Collection[int]) -> set[int]:
+    """Those of some seqs that CURRENT or a topic shows; one file at a time, parsed only if its bytes may name one."""
+    shown: set[int] = set()
+    for path in list_files(root):
+        if path.startswith(EVIDENCE):
+            continue
+        with contextlib.suppress(StorageFailed):  # an unreadable file among good ones is a finding of `check`
+            content = read_bytes(root / path) or b""
+            if may_name(content, wanted):
+                shown.update(seq for entry in parse(path, content).entries for seq in entry.seqs)
+    return shown & set(wanted)
+
+
+def may_name(content: bytes, wanted: Collection[int]) -> bool:
+    """Whether a signature in these bytes can be of one of some seqs; a quoted or escaped one is taken to be."""
+    for match in SEQ_GIVEN.finditer(content):
+        given = match[1].decode()
+        if not given.isdigit():
+            return True
+        if int(given) in wanted:
+            return True
+    return False
 
 
 def void_retirements(root: Path, note: int, seqs: Sequence[int]) -> None:

@@ -15,13 +15,13 @@ from typing import BinaryIO
 from infinimem.errors import StorageFailed
 from infinimem.model import CURRENT, Document, Unit, topic_of
 from infinimem.plan.desk import aux_list, is_redirect
-from infinimem.search.index import FileState, Index, Line, Parsed, ReadUnits, Tail
+from infinimem.search.index import Index, Line, Parsed, ReadUnits, Tail
 from infinimem.search.records import Record
 from infinimem.store.buffer import hold
 from infinimem.store.evidence import event_units, file_ending
 from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
-from infinimem.store.read import LARGEST, PARSED, list_files, parsed, read_file
+from infinimem.store.read import LARGEST, PARSED, list_files, parsed, read_file, taken_paths
 from infinimem.text.document import body_tokens, parse, parse_piece, title_of, units
 from infinimem.text.lines import FENCE, join_lines
 from infinimem.text.tokens import estimate
@@ -69,7 +69,9 @@ def fresh_index(
     for _ in range(ATTEMPTS):
         finish_commit(root)
         seen = commit_mark(root)
-        listing = {path: FileState(*status) for path, status in list_files(root).items() if path not in without}
+        listing = list_files(root)
+        for path in without:
+            listing.pop(path, None)
         read_units = counted(reader.read_units, len(listing), progress) if progress else reader.read_units
         index.refresh(listing, read_units, reader.read_tail, settled=settled)
         if commit_mark(root) == seen and not (root / MANIFEST).exists():
@@ -328,6 +330,5 @@ class IndexFinder:
 
     def topics(self) -> Collection[str]:
         """Every topic id, and every name that a folder has taken."""
-        folders = (path for path in (self.root / TOPICS).rglob("*.md") if path.is_dir() or path.is_symlink())
-        names = [topic_of(path.relative_to(self.root).as_posix()) for path in folders]
+        names = [topic_of(path) for path in taken_paths(self.root / TOPICS, f"{TOPICS}/")]
         return [*names, *(row.topic for row in self.index.catalog(redirects=True))]

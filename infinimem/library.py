@@ -786,7 +786,7 @@ class Library:
         seqs = list(parse_seqs(str(about).strip().removeprefix("#")))
         if not seqs:
             require(isinstance(about, str) and bool(about.strip()), "a timeline is about a topic, a seq or a query")
-            topic = resolve_topic(self.place(), str(about), lambda name: self.index().named_before(name))
+            topic = resolve_topic(self.place(), str(about), index.named_before)
             if topic is not None:
                 seqs = seqs_of_topic(index.entries((), Filter(topic=topic)))
             else:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 CURRENT = "CURRENT"
 """The buffer's id wherever a topic id is expected."""
 FIRST_SEQ = re.compile(r"[0-9]{1,18}")
 NOBODY = frozenset({"", "user", "ai", "assistant", "bot", "hand", "human", "system", "tool"})
 """Sources, in lower case, that name no person."""
+
+
+class FileState(NamedTuple):
+    """What `stat` says of a file: the same means that nobody has touched it."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
 
 from infinimem import Library
-from infinimem.check import FIXES, WORST_FIRST
+from infinimem.check import FIXES, WORST_FIRST, may_name, shown_among
 from infinimem.errors import BadInput, UnknownSeq
 from infinimem.model import Create, Extend
 from infinimem.plan.paper import Plan
+from infinimem.text.document import parse
 from tests.faults.library_state import visible_files
+from tests.text.hostile import files
 
 NOW = datetime(2026, 5, 1, 9, tzinfo=UTC)
 
@@ -191,3 +194,18 @@ def test_all_commands_say_the_same_of_a_number_that_no_entry_has(library: Librar
     for ask in (library.trace, lambda seq: library.history(seq=seq)):
         with pytest.raises(UnknownSeq, match="no entry has seq 99; `infinimem status`"):
             ask(99)
+
+
+@given(files)
+def test_no_file_that_shows_an_entry_is_passed_over(content: bytes) -> None:
+    for entry in parse("topics/a.md", content).entries:
+        for seq in entry.seqs:
+            assert may_name(content, {seq})
+
+
+def test_only_what_is_shown_nowhere_comes_back(library: Library) -> None:
+    extra = '\n- <source=hand, seq="90"> Quoted.\n- <seq=91-93> Several.\n```\n- <seq=94> Only code.\n```\n'
+    path = library.root / "topics" / "choir.md"
+    path.write_text(path.read_text() + extra)
+    assert shown_among(library.root, {90, 92, 94, 95}) == {90, 92}
+    assert not may_name(b"- <seq=9> Nine, and seq=19 in words.", {1, 99})

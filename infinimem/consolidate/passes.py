@@ -76,12 +76,11 @@ def link_what_is_named(run: Run, index: Finder) -> None:
     """Where a writer names another entry or a topic (`see #12`, `[[maya-work]]`), the new entry is linked to it."""
     topics: dict[str, str] = {}
     for entry in sorted(run.buffer.entries.values(), key=lambda entry: entry.seq):
-        here = run.desk.holding(entry.seq)
-        named = lexical.named_in(entry.text) if here is not None else ()
-        if not named:
+        named = lexical.named_in(entry.text)
+        here = run.desk.holding(entry.seq) if named else None
+        if here is None:
             continue
         topics = topics or {topic.casefold(): topic for topic in (*index.topics(), *run.desk.documents)}
-        assert here is not None
         for one in named:
             step = link_to(entry, one, topics, index)
             if step is None or step.to == here.topic:

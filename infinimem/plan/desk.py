@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unicodedata import normalize
 
-import yaml
-
 from infinimem.errors import Unreadable
 from infinimem.model import (
     Block,
@@ -625,6 +623,8 @@ def log_rows(document: Document) -> list[str]:
             rows.append(line)
         elif rows and line.strip(" "):
             rows[-1] += "\n" + line
+    import yaml
+
     # Only whole rows can be dropped one by one: each must be read by itself.
     try:
         read = [one for row in rows for one in load_yaml(row)]

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from infinimem.search.sources import FileState, Row
+from infinimem.model import FileState
+from infinimem.search.sources import Row
 
 _KEPT = 2  # generations of row files: a reader may still be opening the one before
 
@@ -62,20 +63,21 @@ def clear(folder: Path) -> None:
 def read_rows(place: Path, generation: int) -> dict[str, Row]:
     """The files that a generation had read, without titles, summaries and counts."""
     listed = json.loads((place / f"files-{generation}.json").read_bytes())
-    return {path: Row(FileState(*row[:4]), *row[4:]) for path, row in listed.items()}
+    return {path: Row(FileState._make(row[:4]), *row[4:]) for path, row in listed.items()}
 
 
 def read_catalog(place: Path, generation: int, rows: Mapping[str, Row]) -> dict[str, Row]:
     """The same rows with titles, summaries and counts."""
     listed = json.loads((place / f"catalog-{generation}.json").read_bytes())
-    known = len(Row._fields) - len(_CATALOG)
-    return {path: Row._make((*row[:known], *listed[path][:-1], tuple(listed[path][-1]))) for path, row in rows.items()}
+    return {
+        path: Row._make((*row[:_CATALOG], *listed[path][:-1], tuple(listed[path][-1]))) for path, row in rows.items()
+    }
 
 
 def write_rows(place: Path, generation: int, rows: Mapping[str, Row]) -> None:
     """Write what `read_rows` and `read_catalog` read."""
-    states = {path: [*row.state, *(getattr(row, name) for name in _STATE)] for path, row in rows.items()}
-    catalog = {path: [getattr(row, name) for name in _CATALOG] for path, row in rows.items()}
+    states = {path: (*row[0], *row[1:_CATALOG]) for path, row in rows.items()}
+    catalog = {path: row[_CATALOG:] for path, row in rows.items()}
     for name, content in (("files", states), ("catalog", catalog)):
         fresh = place / f"{name}-{generation}.json.new"
         fresh.write_text(json.dumps(content, separators=(",", ":")))
@@ -94,5 +96,5 @@ def tidy(place: Path) -> None:
                 Path(entry.path).chmod(0o600)
 
 
-_STATE = ("settled", "digest", "end", "next_line", "seal", "units", "terms")
-_CATALOG = ("entries", "tokens", "title", "summary", "guest", "former")
+_CATALOG = Row._fields.index("entries")
+"""Where in a row the catalog begins."""

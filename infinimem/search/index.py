@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from infinimem.model import CURRENT, Filter, Hit, Unit, path_of, topic_of
+from infinimem.model import CURRENT, FileState, Filter, Hit, Unit, path_of, topic_of
 from infinimem.search.folder import Busy, clear, held, read_catalog, read_rows, tidy, write_rows
 from infinimem.search.sources import (
     EVIDENCE_FOLDER,
     Changes,
-    FileState,
     Line,
     Parsed,
     Reader,

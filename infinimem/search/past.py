@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from infinimem.model import Filter, Hit, Unit
+from infinimem.model import FileState, Filter, Hit, Unit
 from infinimem.search.index import Gathered, Index, ReadTail, ReadUnits
 from infinimem.search.records import allows, describe
 from infinimem.search.shelf import LARGE_HEAP, SMALL_HEAP, VISIBLE, Shelf
-from infinimem.search.sources import FileState, Row
+from infinimem.search.sources import Row
 
 MANY = 10_000
 """Units from which on a big write buffer pays."""

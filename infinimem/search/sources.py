@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from infinimem.errors import Unreadable
-from infinimem.model import CURRENT, Unit, path_of
+from infinimem.model import CURRENT, FileState, Unit, path_of
 from infinimem.search.records import Record, describe
 
 if TYPE_CHECKING:
@@ -22,15 +22,6 @@ EVIDENCE_FOLDER = "evidence/"
 _LARGE = 8 << 20  # bytes of CURRENT, as an import leaves it, from which on it is read piece by piece
 _SETTLED = 2_000_000_000  # ns; a file read so shortly after it changed may change again within its mtime
 _SEALED = 65_536  # bytes before the end of what was read that must be unchanged for a file to count as grown
-
-
-class FileState(NamedTuple):
-    """What `stat` says of a file: the same means unchanged."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
 
 
 class Line(NamedTuple):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from infinimem.errors import StorageFailed
-from infinimem.model import Document, Problem
+from infinimem.model import Document, FileState, Problem
 from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, EVIDENCE, LOG, TOPICS
 from infinimem.text.document import parse, parse_leading, parse_piece
@@ -21,15 +21,6 @@ PARSED = 128
 LARGEST = 200_000
 """Bytes of a document up to which it is."""
 BACKUP_ENDINGS = ("~", ".swp", ".swo", ".tmp", ".bak", ".orig")
-
-
-class Seen(NamedTuple):
-    """How a file looks from outside; equal while nobody has touched it."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +36,12 @@ class File:
     rest: bytes = b""
 
 
-def list_files(root: Path) -> dict[str, Seen]:
+def list_files(root: Path) -> dict[str, FileState]:
     """CURRENT, every topic document and every evidence file, as library-relative paths.
 
     Hidden files and folders, editors' backups and symbolic links are left alone.
     """
-    found: dict[str, Seen] = {}
+    found: dict[str, FileState] = {}
     try:
         found[BUFFER] = seen_of((root / BUFFER).stat())
     except FileNotFoundError:
@@ -62,7 +53,7 @@ def list_files(root: Path) -> dict[str, Seen]:
     return found
 
 
-def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
+def walk(folder: Path, prefix: str) -> Iterator[tuple[str, FileState]]:
     """The Markdown files below a folder, sorted by name."""
     try:
         with os.scandir(folder) as listing:
@@ -89,6 +80,17 @@ def walk(folder: Path, prefix: str) -> Iterator[tuple[str, Seen]]:
             yield from walk(folder / name, f"{prefix}{name}/")
 
 
+def taken_paths(folder: Path, prefix: str) -> Iterator[str]:
+    """The paths below a folder that are named as documents are but are folders or links."""
+    with contextlib.suppress(OSError), os.scandir(folder) as listing:
+        for child in listing:
+            is_folder = child.is_dir(follow_symlinks=False)
+            if child.name.endswith(".md") and (is_folder or child.is_symlink()):
+                yield prefix + child.name
+            if is_folder:
+                yield from taken_paths(folder / child.name, f"{prefix}{child.name}/")
+
+
 def read_leading(root: Path, path: str, most: int) -> File:
     """The beginning of CURRENT or the log of writes, with at least the first `most` entries if there are so many.
 
@@ -110,9 +112,9 @@ def is_text(name: str) -> bool:
     return name.isascii() or not any("\udc80" <= char <= "\udcff" for char in name)
 
 
-def seen_of(status: os.stat_result) -> Seen:
+def seen_of(status: os.stat_result) -> FileState:
     """A file's status as the index remembers it."""
-    return Seen(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return FileState(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def read_file(root: Path, path: str) -> File:

@@ -5,47 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import Unreadable
 from infinimem.model import Header, Problem, Span
 from infinimem.text.lines import BOM, CONFLICT, ending_of, is_blank, undecodable
 
+if TYPE_CHECKING:
+    import yaml
+
 KEY_LINE = re.compile(r"""(?P<key>[^\s#:'"\[\]{}&*!|>%@`,-][^\s:]*|"[^"\\]*"|'[^']*')[ \t]*:(?=\s|$)""")
-SafeLoader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-BREAKS = re.compile("[\n\r\x85\u2028\u2029\ufeff]")
-LARGEST_TREE = 100_000
 LONGEST_REMEMBERED = 1 << 14
-
-
-class NoDuplicates(SafeLoader):  # type: ignore[misc]
-    """YAML silently keeps the last of two equal keys; a union merge makes such headers."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """A node's value. For 2026-13-45, `!!int ""` or `!!bool maybe` the reader fails with whatever came up."""
-        try:
-            return super().construct_object(node, deep=deep)
-        except (ValueError, OverflowError, LookupError, AttributeError) as error:
-            what = f"{node.value!r} is not what it looks like: {error}"
-            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
-
-
-def refuse_duplicates(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-    """Build a mapping, or say which key occurs twice."""
-    seen: set[str] = set()
-    for key, _ in node.value:
-        name = key.value if isinstance(key.value, str) else repr(key.value)
-        if name in seen and key.tag != "tag:yaml.org,2002:merge":
-            raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} occurs twice", key.start_mark)
-        seen.add(name)
-    loader.flatten_mapping(node)
-    built: dict[Any, Any] = yaml.constructor.BaseConstructor.construct_mapping(loader, node, deep=True)
-    return built
-
-
-NoDuplicates.add_constructor("tag:yaml.org,2002:map", refuse_duplicates)
 
 
 def find_header(lines: tuple[str, ...]) -> Span:
@@ -72,6 +42,10 @@ def read_yaml(text: str) -> tuple[yaml.Node | None, Any]:
 @lru_cache(maxsize=64)
 def read_anew(text: str) -> tuple[yaml.Node | None, Any]:
     """YAML as its tree, which knows where things stand and how they were written, and as plain values."""
+    import yaml  # here and below, because it takes 10 ms to import, and most commands of one shell read no YAML
+
+    from infinimem.text.strict_yaml import NoDuplicates, size_of
+
     try:
         loader = NoDuplicates(text)
         node = loader.get_single_node()
@@ -82,22 +56,6 @@ def read_anew(text: str) -> tuple[yaml.Node | None, Any]:
         return node, loader.construct_document(node)
     except (ValueError, TypeError, RecursionError) as error:  # lone surrogates, unhashable keys, endless aliases
         raise yaml.YAMLError(str(error)) from error
-
-
-def size_of(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a tree is with every alias written out; raises `ValueError` where that has no bounds."""
-    if isinstance(node, yaml.ScalarNode):
-        return 1
-    if id(node) in known:
-        return known[id(node)]
-    known[id(node)] = LARGEST_TREE + 1  # what refers to itself has no end
-    pairs = isinstance(node, yaml.MappingNode)
-    children = [one for pair in node.value for one in pair] if pairs else node.value
-    size = 1 + sum(size_of(child, known) for child in children)
-    if size > LARGEST_TREE:
-        raise ValueError("its aliases unfold without end")
-    known[id(node)] = size
-    return size
 
 
 def parse_header(path: str, lines: tuple[str, ...]) -> tuple[Header, tuple[Problem, ...]]:
@@ -114,6 +72,8 @@ def parse_header(path: str, lines: tuple[str, ...]) -> tuple[Header, tuple[Probl
     conflict = next((at for at in range(span.stop) if CONFLICT.match(lines[at])), -1)
     if conflict >= 0:
         return Header(span), (unresolved(path, conflict),)
+    import yaml
+
     text = inner_text(lines, span)
     try:
         node, fields = read_yaml(text)
@@ -151,6 +111,8 @@ def place_of(error: yaml.YAMLError, text: str) -> int:
     mark = getattr(error, "problem_mark", None)
     if mark is not None:
         return int(mark.index)
+    import yaml
+
     odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
     return odd.start() if odd else 0
 
@@ -160,6 +122,10 @@ def key_span(lines: tuple[str, ...], header: Header, key: str) -> Span:
 
     Blank lines and comments between it and the next key are not its own.
     """
+    import yaml
+
+    from infinimem.text.strict_yaml import SafeLoader
+
     text = inner_text(lines, header.span)
     try:
         node = yaml.compose(text, Loader=SafeLoader)
@@ -189,6 +155,8 @@ def render_scalar(value: str) -> str:
 
 def dump_line(value: str, **style: Any) -> str:
     """YAML of a string, without the end-of-document mark that a lone plain one gets."""
+    import yaml
+
     return str(yaml.dump(value, width=float("inf"), **style)).removesuffix("\n").removesuffix("\n...")
 
 
@@ -196,6 +164,8 @@ def reads_back(rendered: str, value: str) -> bool:
     """Whether one line of YAML, put after a key, is that string."""
     if "\n" in rendered:
         return False
+    import yaml
+
     try:
         return bool(load_yaml(f"key: {rendered}\n") == {"key": value})
     except yaml.YAMLError:
@@ -204,23 +174,14 @@ def reads_back(rendered: str, value: str) -> bool:
 
 def render_flow(value: Any) -> str:
     """A value as one line of YAML."""
+    import yaml
+
+    from infinimem.text.strict_yaml import OneLine
+
     line = yaml.dump(
         value, Dumper=OneLine, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False
     )
     return str(line).removesuffix("\n").removesuffix("\n...")
-
-
-class OneLine(yaml.SafeDumper):
-    """YAML folds a string with line breaks over several lines unless it is quoted."""
-
-
-def quote_breaks(dumper: OneLine, value: str) -> yaml.Node:
-    """A string, in double quotes if anything in it could be taken for a line break."""
-    style = '"' if BREAKS.search(value) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-OneLine.add_representer(str, quote_breaks)
 
 
 def set_key(path: str, lines: tuple[str, ...], key: str, rendered: str) -> tuple[str, ...]:

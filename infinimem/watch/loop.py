@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from infinimem.consolidate.due import seconds_until_due
 from infinimem.errors import BadInput, ChangedOnDisk, InfinimemError, NeedsAttention, StorageFailed
 from infinimem.library import Library
-from infinimem.model import Problem
+from infinimem.model import FileState, Problem
 from infinimem.saved import check_saved, is_loose, sign_saved
 from infinimem.store.buffer import refuse_links
 from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, EDIT_LOCK, EVIDENCE, SETTINGS, WATCH_LOCK, is_library
 from infinimem.store.lock import exclusive, is_free
-from infinimem.store.read import Seen, list_files, read_file, seen_of
+from infinimem.store.read import list_files, read_file, seen_of
 from infinimem.store.transaction import written_digests
 from infinimem.text.signature import render_seqs
 from infinimem.watch import git
@@ -166,14 +166,14 @@ class Session:
         self.bell = bell
         self.eyes = eyes
         self.flushing = Flushing(self.root, bell)
-        self.known: dict[str, Seen] = {}
-        self.settings_seen: Seen | None = None
+        self.known: dict[str, FileState] = {}
+        self.settings_seen: FileState | None = None
         self.to_sign: dict[str, float] = {}
         self.open_in_editor: set[str] = set()
         self.missing: dict[str, float] = {}
         self.signed: dict[str, str] = {}
         self.told: dict[str, str] = {}
-        self.at_first: dict[str, Seen] = {}
+        self.at_first: dict[str, FileState] = {}
         self.retry_at = math.inf
         self.trouble = ""
         self.clocks = time.time() - time.monotonic()
@@ -256,7 +256,7 @@ class Session:
 
     # Looking
 
-    def listing(self) -> dict[str, Seen]:
+    def listing(self) -> dict[str, FileState]:
         """How every file looks from outside now."""
         started = time.monotonic()
         found = list_files(self.root)
@@ -481,14 +481,14 @@ def problem_news(problem: Problem, *, fixable: bool) -> News:
     )
 
 
-def renames(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> dict[str, str]:
+def renames(before: Mapping[str, FileState], after: Mapping[str, FileState]) -> dict[str, str]:
     """Files that only changed their name: new path → old path."""
     old = {seen_as(before[path]): path for path in before.keys() - after.keys()}
     fresh = after.keys() - before.keys() if old else ()
     return {path: old[seen_as(after[path])] for path in sorted(fresh) if seen_as(after[path]) in old}
 
 
-def seen_as(seen: Seen) -> tuple[int, int, int]:
+def seen_as(seen: FileState) -> tuple[int, int, int]:
     """What a rename leaves as it is."""
     return seen.inode, seen.size, seen.mtime_ns
 
@@ -503,7 +503,7 @@ def flush_words(report: dict[str, Any]) -> str:
     return f"{seqs} {entries} into {topics} {'topic' if topics == 1 else 'topics'}{new}{retired}"
 
 
-def seen_at(path: Path) -> Seen | None:
+def seen_at(path: Path) -> FileState | None:
     """How a file looks from outside; None where there is none."""
     try:
         return seen_of(path.stat())

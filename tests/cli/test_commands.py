@@ -220,6 +220,11 @@ def test_status_loads_neither_models_nor_ranking(memory: Path) -> None:
     assert not loaded_by(memory, "status") & {"openai", "numpy", "rank_bm25", "rich", "pydantic", "watchdog"}
 
 
+@pytest.mark.parametrize("command", ["search Maya", "ask Maya", "catalog", "timeline Maya"])
+def test_a_cold_search_needs_no_numpy(memory: Path, command: str) -> None:
+    assert not loaded_by(memory, *command.split()) & {"numpy", "rank_bm25"}
+
+
 @pytest.mark.parametrize("command", ["status", "catalog", "search Maya", "ask Maya", "grep Maya", "read maya-work",
                                      "trace 12", "config", "stats", "stats --cost", "schema", "check",
                                      "history", "history 12", "diff", "flush --dry-run", "flush"])  # fmt: skip
