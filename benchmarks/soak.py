@@ -84,6 +84,21 @@ with open(log, "a") as file:
             print(f"refused {{name}}-{{number}} {{type(error).__name__}}", file=file, flush=True)
 """
 WRITER = WRITER.format(words=WORDS)
+FLUSHER = """
+import random, sys
+from infinimem import Library
+from infinimem.errors import InfinimemError
+folder, seed, log = sys.argv[1:]
+chance = random.Random(seed)
+with open(log, "a") as file:
+    while True:
+        print("began", file=file, flush=True)
+        try:
+            Library.open(folder).flush(chance.choice(("lexical", "model", "model")))
+            print("done", file=file, flush=True)
+        except (InfinimemError, OSError) as error:
+            print(f"refused {type(error).__name__}", file=file, flush=True)
+"""
 
 
 @dataclass
@@ -230,6 +245,9 @@ def flush_again_and_again(root: Path, url: str, seed: float, stop: threading.Eve
         "INFINIMEM_MODEL_DEADLINE": "15s",
     }
     while not stop.is_set():
+        if chance.random() < 0.3:
+            flush_until_killed(root, environment, chance, counts)
+            continue
         planner = chance.choice(("lexical", "model", "model"))
         small = chance.random() < 0.2
         size = chance.choice((300, 2_000, 20_000, 60_000))
@@ -252,6 +270,24 @@ def flush_again_and_again(root: Path, url: str, seed: float, stop: threading.Eve
         counts.flushes_done += code in (0, 4, 5)
         counts.flushes_refused += code not in (0, 4, 5)
         stop.wait(chance.uniform(0, 0.5))
+
+
+def flush_until_killed(root: Path, environment: dict[str, str], chance: random.Random, counts: Counts) -> None:
+    """A process that flushes again and again through the API, and is killed after some seconds."""
+    log = root.parent / f"flusher-{chance.random()}.log"
+    process = subprocess.Popen(
+        [sys.executable, "-c", FLUSHER, str(root), str(chance.random()), str(log)],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    with suppress_timeout():
+        process.wait(chance.uniform(3.0, 20.0))
+    process.kill()
+    process.wait()
+    lines = [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
+    counts.flushes += lines.count("began")
+    counts.flushes_done += lines.count("done")
+    counts.flushes_refused += lines.count("refused")
+    counts.flushes_killed += lines[-1:] == ["began"]
 
 
 @dataclass

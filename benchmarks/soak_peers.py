@@ -54,8 +54,8 @@ LIMITS = (
     "what was not acknowledged may be there or not; acknowledged: the command ended with 0, or the call was answered",
     "commands that take a second write less than calls that take a millisecond: compare shares",
     "the paper's package is release 0.3.6rc1, the oldest on PyPI, its defaults but: CURRENT is split from 1,000 tokens"
-    " on, the ten tries of a call follow each other at once, and one thread rewrites; what its documents hold is counted, "
-    "whether or not its index still knows them; its scripted model leaves no fact out",
+    " on, the ten tries of a call follow each other at once, and one thread rewrites; what its documents hold is"
+    " counted, whether or not its index still knows them; its scripted model leaves no fact out",
 )
 MODEL = "SOAK_MODEL"
 """The environment variable that names the model's server."""
@@ -340,9 +340,9 @@ def storm_of(peer: str, tool: str, seconds: float, writers: int, seed: int, *, k
                 command = [sys.executable, __file__, "--drive", *arguments]
                 processes.append(subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL))
                 started += 1
-            if peer == MODELLED and chance.random() < 0.7:
-                with flushing(place, model=True):
-                    time.sleep(chance.uniform(4.0, 12.0))
+            if peer == MODELLED:
+                with flushing(place, model=True) as flush, contextlib.suppress(subprocess.TimeoutExpired):
+                    flush.wait(chance.uniform(2.0, 8.0) if chance.random() < 0.4 else 40.0)
             elif peer == "infinimem, API" and chance.random() < 0.3:
                 with flushing(place, model=False):
                     time.sleep(chance.uniform(1.0, 4.0))
@@ -374,7 +374,7 @@ def first(peer: str, place: Path, tool: str) -> None:
 
 
 @contextlib.contextmanager
-def flushing(place: Path, *, model: bool) -> Iterator[None]:
+def flushing(place: Path, *, model: bool) -> Iterator[subprocess.Popen[bytes]]:
     """A flush beside the writers, killed at the end if it is not done."""
     asked = {"OPENAI_BASE_URL": os.environ[MODEL], "INFINIMEM_MODEL": "scripted"} if model else {}
     process = subprocess.Popen(
@@ -382,7 +382,7 @@ def flushing(place: Path, *, model: bool) -> Iterator[None]:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **asked},
     )  # fmt: skip
     try:
-        yield
+        yield process
     finally:
         end(process)
 

@@ -128,16 +128,24 @@ def ask_root(
 ) -> int:
     """Ask every library below a folder."""
     import os
+    from contextlib import ExitStack
 
-    from infinimem.cli.progress import progress
+    from infinimem.cli.progress import libraries_to_show, progress
     from infinimem.fleet.ask import ask_below
 
     folder = root_folder(root)
     heard = Heard()
-    with progress() as show:
+    with ExitStack() as bar:
+        show, total = bar.enter_context(progress()), libraries_to_show(folder)
+
+        def hear(piece: str) -> None:
+            bar.close()
+            heard.hear(piece)
+
         answered = ask_below(
             folder, question, reader=reader, k=k, filter=filter, audience=os.environ.get("INFINIMEM_AUDIENCE", ""),
-            progress=lambda done: show("asking", done, 0),
+            hear=hear if is_terminal() and not wants_json(ctx) else None,
+            progress=lambda done: show("asking", done, total),
         )  # fmt: skip
     answer = answered.answer
     if wants_json(ctx):
@@ -157,6 +165,7 @@ def ask_root(
             }
         )
     else:
+        heard.end()
         print_answer(folder, answer, filter, heard.text, alone=alone, scores=trace)
         tell_troubles(answered.troubles)
     if trace:
@@ -436,14 +445,15 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
     import os
     from pathlib import Path
 
-    from infinimem.cli.progress import progress
+    from infinimem.cli.progress import libraries_to_show, progress
     from infinimem.fleet.search import search_below
 
     folder = root_folder(root)
     with progress() as show:
+        total = libraries_to_show(folder)
         found = search_below(
             folder, query, k, filter=filter, audience=os.environ.get("INFINIMEM_AUDIENCE", ""),
-            progress=lambda done: show("searching", done, 0),
+            progress=lambda done: show("searching", done, total),
         )  # fmt: skip
     if wants_json(ctx):
         emit(
