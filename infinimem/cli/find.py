@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 app = command_app()
 SHOWN = 20
 """Libraries that were not searched that are listed; `--json` lists them all."""
+NO_LIBRARY = "no library lies below {folder}; make one with: infinimem init"
 
 
 # ask
@@ -168,6 +169,8 @@ def ask_root(
         heard.end()
         print_answer(folder, answer, filter, heard.text, alone=alone, scores=trace)
         tell_troubles(answered.troubles)
+    if not answered.searched and not answered.troubles:
+        say(NO_LIBRARY.format(folder=shown(str(folder))))
     if trace:
         say(f"{count(answered.searched, 'library', 'libraries')} asked, {answered.holding:,} hold any of the words")
         say_how(answer, filter)
@@ -469,7 +472,9 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
         for one in found.hits:
             print_hits(Path(one.library), [one.hit], os.path.relpath(one.library, folder))
         tell_troubles(found.troubles)
-    if not found.hits:
+    if not found.searched and not found.troubles:
+        say(NO_LIBRARY.format(folder=shown(str(folder))))
+    elif not found.hits:
         say(f"nothing found in {count(found.searched, 'library', 'libraries')} below {shown(str(folder))}")
     return 5 if found.troubles else 0 if found.hits else 1
 
