@@ -7,7 +7,8 @@
 Each library holds a few neighbouring entries of the sample library: real text. `flush` compares the fleet with
 `infinimem flush` run once for each of some of them. `faults` makes some of them unusable, each in its way, has others
 locked, kills processes at random, kills the fleet itself in the middle, and starts it again; then it counts entries.
-`search` asks all libraries, none of which has an index: for a word that one holds, for a question, for a common word.
+`search` asks all libraries, none of which has an index: for a word that one holds, for a question, for a common word;
+and the same by `ask`, without a model.
 """
 
 from __future__ import annotations
@@ -159,6 +160,10 @@ def search(root: Path, made: dict[Path, list[str]], given: argparse.Namespace) -
         used, wall, memory = used_by([*across, query])
         told = json.loads(subprocess.run([*across, query], capture_output=True, text=True, check=False).stdout)
         figures[f"{name}: CPU s, s, MB; held by"] = f"{used:.1f}, {wall:.1f}, {memory}; {told['holding']:,}"
+    every = command("ask", "--root", str(root), "--reader", "bm25", "--json")
+    for name, query in asked[1:]:
+        used, wall, memory = used_by([*every, query])
+        figures[f"ask, {name}: CPU s, s, MB"] = f"{used:.1f}, {wall:.1f}, {memory}"
     for place in places[:: max(1, len(places) // 100)]:
         Library.open(place).write("It rained all day.", observed="2026-09-02T00:00:00Z")
     used, wall, _ = used_by([*across, "zeppelin"])

@@ -1,12 +1,13 @@
 """Everything that can go wrong, for minutes: writers killed, flushes killed, hostile models, full disks, hands, git.
 
-    python benchmarks/soak.py [--minutes 10] [--seed 1] [--writers 4] [--json FILE]
+    python benchmarks/soak.py [--minutes 10] [--seed 1] [--writers 4] [--flushers 2] [--json FILE]
 
 In rounds of some half a minute, each on a new library. In a storm round, writers, each a process, write one entry after
 another and note what was acknowledged; flushes run, by the planner without a model or by a model behind real HTTP that
 is hostile in one way or fails in one; some writers and flushes get no more disk than a few bytes; somebody edits topics
-in an editor that saves over the file; and every second or so SIGKILL meets one of them. In a git round, three clones
-write, flush, commit and merge from each other. After each round every entry is counted.
+in an editor that saves over the file, somebody has acknowledged entries forgotten; and every second or so SIGKILL meets
+one of them. In a git round, three clones write, flush, commit and merge from each other. After each round every entry
+is counted, and every file searched for what was forgotten.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ from report import table, write_json
 
 from infinimem import Library
 from infinimem.errors import InfinimemError
+from infinimem.store.buffer import hold
 from infinimem.store.evidence import all_records
 from infinimem.text.document import parse
 from tests.llm.planner import HOSTILE, hostile, sensible
@@ -45,8 +47,9 @@ WORDS = "Maya Jonas Liv Eirik Admiral boiler harbour choir violin fjord ferry so
 LIMITS = (
     "one machine, one file system; SIGKILL, not a power cut",
     "a small disk is RLIMIT_FSIZE: a file may not grow past it; the disk as a whole does not fill",
-    "an editor saves over a topic only if it has not changed since it was opened, as editors warn",
-    "what a killed writer had not been told may be there or not, but not twice",
+    "an editor saves over a topic only if it has not changed since it was opened, as editors warn; a flush that comes "
+    "between this look and the saving has its signatures written over: the lines are signed again",
+    "what a killed writer had not been told may be there or not, but not twice; a killed forget has erased it or not",
 )
 
 WRITER = """
@@ -81,6 +84,21 @@ with open(log, "a") as file:
             print(f"refused {{name}}-{{number}} {{type(error).__name__}}", file=file, flush=True)
 """
 WRITER = WRITER.format(words=WORDS)
+FLUSHER = """
+import random, sys
+from infinimem import Library
+from infinimem.errors import InfinimemError
+folder, seed, log = sys.argv[1:]
+chance = random.Random(seed)
+with open(log, "a") as file:
+    while True:
+        print("began", file=file, flush=True)
+        try:
+            Library.open(folder).flush(chance.choice(("lexical", "model", "model")))
+            print("done", file=file, flush=True)
+        except (InfinimemError, OSError) as error:
+            print(f"refused {type(error).__name__}", file=file, flush=True)
+"""
 
 
 @dataclass
@@ -96,8 +114,15 @@ class Counts:
     wrong: int = 0
     hand_edits: int = 0
     hand_edits_lost: int = 0
+    hand_edits_signed_again: int = 0
     flushes: int = 0
+    flushes_done: int = 0
+    flushes_refused: int = 0
     flushes_killed: int = 0
+    forgotten: int = 0
+    forgotten_remains: int = 0
+    forgets_refused: int = 0
+    forgets_killed: int = 0
     writers_killed: int = 0
     small_disks: int = 0
     model_calls: int = 0
@@ -112,6 +137,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--flushers", type=int, default=2, help="Flushes at once, each after the other.")
+    parser.add_argument("--editor-locks", action="store_true", help="Between its look and its saving no flush comes.")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", type=Path, help="Keep the libraries of rounds with something amiss in this folder.")
     given = parser.parse_args()
@@ -126,12 +153,13 @@ def main() -> None:
             if counts.rounds % 4 == 3:
                 git_round(folder, chance, counts)
             else:
-                storm_round(folder, chance, counts, given.writers, min(ROUND, until - time.monotonic()))
+                seconds = min(ROUND, until - time.monotonic())
+                storm_round(folder, chance, counts, given, seconds)
         finally:
             counts.rounds += 1
             amiss = [
                 name
-                for name in ("lost", "doubled", "wrong", "hand_edits_lost", "findings")
+                for name in ("lost", "doubled", "wrong", "hand_edits_lost", "forgotten_remains", "findings")
                 if getattr(counts, name) != before[name]
             ]
             if amiss and given.keep:
@@ -143,15 +171,16 @@ def main() -> None:
     for line in counts.said:
         print(line)
     write_json(
-        given.json, "soak", asdict(counts), limits=LIMITS, minutes=given.minutes, seed=given.seed, writers=given.writers
-    )
+        given.json, "soak", asdict(counts), limits=LIMITS, minutes=given.minutes, seed=given.seed,
+        writers=given.writers, flushers=given.flushers, editor_locks=given.editor_locks,
+    )  # fmt: skip
 
 
 # A storm
 
 
-def storm_round(folder: Path, chance: random.Random, counts: Counts, writers: int, seconds: float) -> None:
-    """Writers, flushes, a small disk, an editor and SIGKILL on one library; then every entry is counted."""
+def storm_round(folder: Path, chance: random.Random, counts: Counts, given: argparse.Namespace, seconds: float) -> None:
+    """Writers, flushes, a small disk, an editor, forgetting and SIGKILL on one library; then every entry is counted."""
     root = folder / "memory"
     words = WORDS.split()
     library = Library.open(root, create=True)
@@ -166,18 +195,25 @@ def storm_round(folder: Path, chance: random.Random, counts: Counts, writers: in
     model = Behaviour(answer, fault=lambda number, payload: kind if kind in FAULTS else "")
     stop = threading.Event()
     edits: list[str] = []
+    erased = Erased()
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with serving(model) as url:
         threads = [
-            threading.Thread(target=flush_again_and_again, args=(root, url, chance.random(), stop, counts)),
-            threading.Thread(target=edit_by_hand, args=(root, chance.random(), stop, edits)),
+            *(
+                threading.Thread(target=flush_again_and_again, args=(root, url, chance.random(), stop, counts))
+                for _ in range(given.flushers)
+            ),
+            threading.Thread(target=forget_some, args=(folder, root, chance.random(), stop, erased, counts)),
+            threading.Thread(
+                target=edit_by_hand, args=(root, chance.random(), stop, edits), kwargs={"locks": given.editor_locks}
+            ),
         ]
         for thread in threads:
             thread.start()
         until = time.monotonic() + seconds
         started = 0
         while time.monotonic() < until:
-            while len(processes) < writers:
+            while len(processes) < given.writers:
                 name = f"w{started}"
                 log = folder / f"{name}.log"
                 command = [sys.executable, "-c", WRITER, str(root), name, str(chance.random()), str(log)]
@@ -195,7 +231,7 @@ def storm_round(folder: Path, chance: random.Random, counts: Counts, writers: in
             thread.join()
     counts.model_calls += len(model.requests)
     counts.hostile_calls += len(model.requests) if kind else 0
-    count_entries(folder, root, edits, counts, kind)
+    count_entries(folder, root, edits, erased, counts, kind)
 
 
 def flush_again_and_again(root: Path, url: str, seed: float, stop: threading.Event, counts: Counts) -> None:
@@ -209,6 +245,9 @@ def flush_again_and_again(root: Path, url: str, seed: float, stop: threading.Eve
         "INFINIMEM_MODEL_DEADLINE": "15s",
     }
     while not stop.is_set():
+        if chance.random() < 0.3:
+            flush_until_killed(root, environment, chance, counts)
+            continue
         planner = chance.choice(("lexical", "model", "model"))
         small = chance.random() < 0.2
         size = chance.choice((300, 2_000, 20_000, 60_000))
@@ -224,9 +263,68 @@ def flush_again_and_again(root: Path, url: str, seed: float, stop: threading.Eve
                 process.wait(chance.uniform(0.5, 10.0))
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
+                process.wait()
                 counts.flushes_killed += 1
-        process.wait()
+                continue
+        code = process.wait()
+        counts.flushes_done += code in (0, 4, 5)
+        counts.flushes_refused += code not in (0, 4, 5)
         stop.wait(chance.uniform(0, 0.5))
+
+
+def flush_until_killed(root: Path, environment: dict[str, str], chance: random.Random, counts: Counts) -> None:
+    """A process that flushes again and again through the API, and is killed after some seconds."""
+    log = root.parent / f"flusher-{chance.random()}.log"
+    process = subprocess.Popen(
+        [sys.executable, "-c", FLUSHER, str(root), str(chance.random()), str(log)],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    with suppress_timeout():
+        process.wait(chance.uniform(3.0, 20.0))
+    process.kill()
+    process.wait()
+    lines = [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
+    counts.flushes += lines.count("began")
+    counts.flushes_done += lines.count("done")
+    counts.flushes_refused += lines.count("refused")
+    counts.flushes_killed += lines[-1:] == ["began"]
+
+
+@dataclass
+class Erased:
+    """Names of entries that somebody had forgotten: told so, or killed over it."""
+
+    told: set[str] = field(default_factory=set)
+    tried: set[str] = field(default_factory=set)
+
+
+def forget_some(folder: Path, root: Path, seed: float, stop: threading.Event, erased: Erased, counts: Counts) -> None:
+    """Have an acknowledged entry forgotten every few seconds, whatever else goes on; some of it is killed."""
+    chance = random.Random(seed)
+    while not stop.wait(chance.uniform(1.0, 4.0)):
+        lines = [line for log in folder.glob("w*.log") for line in log.read_text().splitlines()]
+        names = sorted({line.split()[1] for line in lines if line.startswith("told ")} - erased.tried)
+        if not names:
+            continue
+        name = chance.choice(names)
+        erased.tried.add(name)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infinimem", "forget", "-L", str(root), "--pattern", f" note {name} end", "--yes"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        if chance.random() < 0.3:
+            with suppress_timeout():
+                process.wait(chance.uniform(0.5, 4.0))
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+                counts.forgets_killed += 1
+                continue
+        if process.wait() == 0:
+            erased.told.add(name)
+            counts.forgotten += 1
+        else:
+            counts.forgets_refused += 1
 
 
 def limit_files(size: int) -> None:
@@ -244,8 +342,8 @@ def suppress_timeout() -> Iterator[None]:
         return
 
 
-def edit_by_hand(root: Path, seed: float, stop: threading.Event, edits: list[str]) -> None:
-    """Open a topic, type a bullet at its end, save over it: unless it has changed meanwhile."""
+def edit_by_hand(root: Path, seed: float, stop: threading.Event, edits: list[str], *, locks: bool) -> None:
+    """Open a topic, type a bullet at its end, save over it: unless it has changed. `locks` as no editor does."""
     chance = random.Random(seed)
     number = 0
     while not stop.wait(chance.uniform(0.5, 2.0)):
@@ -259,18 +357,19 @@ def edit_by_hand(root: Path, seed: float, stop: threading.Event, edits: list[str
             number += 1
             fresh = topic.with_name(f".{topic.name}.swp")
             fresh.write_bytes(content.rstrip(b"\n") + f"\n- typed by hand h-{number} end\n".encode())
-            now = topic.stat()
-            if (now.st_mtime_ns, now.st_ino) == (before.st_mtime_ns, before.st_ino):
-                fresh.replace(topic)
-                edits.append(f"h-{number}")
-            else:
-                fresh.unlink()
-        except OSError:
+            with hold(root) if locks else nullcontext():
+                now = topic.stat()
+                if (now.st_mtime_ns, now.st_ino) == (before.st_mtime_ns, before.st_ino):
+                    fresh.replace(topic)
+                    edits.append(f"h-{number}")
+                else:
+                    fresh.unlink()
+        except (OSError, InfinimemError):
             continue
 
 
-def count_entries(folder: Path, root: Path, edits: list[str], counts: Counts, kind: str) -> None:
-    """Every entry that was acknowledged is in memory once and in its words; none is there twice."""
+def count_entries(folder: Path, root: Path, edits: list[str], erased: Erased, counts: Counts, kind: str) -> None:
+    """Every entry that was acknowledged is in memory once and in its words, none twice, and none that was forgotten."""
     told = {f"start-{at}" for at in range(len(WORDS.split()))}
     tried = set(told)
     for log in folder.glob("w*.log"):
@@ -292,7 +391,13 @@ def count_entries(folder: Path, root: Path, edits: list[str], counts: Counts, ki
     retired = retired_names(root)
     counts.tried += len(tried)
     counts.acknowledged += len(told)
-    for name in sorted(told):
+    files = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    for name in sorted(erased.told):
+        places = [str(path.relative_to(root)) for path, found in files.items() if f" note {name} end".encode() in found]
+        if places:
+            counts.forgotten_remains += 1
+            counts.said.append(f"forgotten, but in {', '.join(places)}: {name} (model: {kind or 'sensible'})")
+    for name in sorted(told - erased.tried):
         if not kept[name]:
             counts.lost += 1
             counts.said.append(f"lost: {name} (model: {kind or 'sensible'})")
@@ -300,7 +405,9 @@ def count_entries(folder: Path, root: Path, edits: list[str], counts: Counts, ki
             counts.wrong += 1
             counts.said.append(f"kept in evidence, but neither seen nor retired: {name} (model: {kind or 'sensible'})")
     for name, number in (kept | seen).items():
-        if number > 1 and name:
+        if name in edits and seen[name] <= 1 < number:
+            counts.hand_edits_signed_again += 1  # the editor saved over the line that a flush had just signed
+        elif number > 1 and name:
             counts.doubled += 1
             counts.said.append(f"doubled: {name}: {kept[name]} kept, {seen[name]} seen (model: {kind or 'sensible'})")
     strange = [name for name in kept if name not in tried and name not in edits and name]

@@ -3,13 +3,18 @@
     python -m venv PEERS && PEERS/bin/pip install jrnl basic-memory       # basic-memory wants Python 3.12
     npm install --prefix NODE @modelcontextprotocol/server-memory
     git clone --depth 1 https://github.com/xwmx/nb NB
+    python3.13 -m venv PAPER && PAPER/bin/pip install infini-memory==0.3.6rc1
     python benchmarks/soak_peers.py [--seconds 60] [--jrnl PEERS/bin/jrnl] [--basic-memory PEERS/bin/basic-memory]
-        [--server-memory NODE/node_modules/@modelcontextprotocol/server-memory/dist/index.js] [--nb NB/nb] [--json FILE]
+        [--server-memory NODE/node_modules/@modelcontextprotocol/server-memory/dist/index.js] [--nb NB/nb]
+        [--paper PAPER/bin/python] [--json FILE]
 
 Each writer is a process that adds one entry after another as the peer's users or agents do, and notes what the peer
 said was done. Every few seconds one of them, with whatever it has started, meets SIGKILL and another begins. Then the
 entries are counted in the peer's own files. Peers are given by path and are no dependency; what is not given is left
 out and said.
+
+The paper's package writes only with a model: it gets one behind real HTTP that does what its prompts ask and that, one
+time in five, answers 500, HTML, prose, a cut reply or none. Beside it a row of ours whose flushes ask such a model.
 """
 
 from __future__ import annotations
@@ -32,18 +37,30 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.llm.planner import sensible
+from tests.llm.server import Behaviour, Payload, serving
 
 WORDS = "Maya Jonas Liv Eirik Admiral boiler harbour choir violin fjord ferry sourdough".split()
 NAME = re.compile(r"note (w\d+-\d+)( end)?")
-SLOW = {"basic-memory": 8.0}
+PAPER = "the paper's package, a model that fails"
+MODELLED = "infinimem, API, a model that fails"
+SLOW = {"basic-memory": 8.0, PAPER: 4.0}
 """Peers whose servers need many seconds to start: how many times rarer they are killed, and longer they are driven."""
 LIMITS = (
     "one machine, SIGKILL, no power cut; peers as they come, with their defaults, each on an empty store",
     "writing alone: no search, no hand edit runs beside; beside infinimem's API row flushes run and are killed",
     "what was not acknowledged may be there or not; acknowledged: the command ended with 0, or the call was answered",
     "commands that take a second write less than calls that take a millisecond: compare shares",
-    "the paper's package has no writing without a model, and its source was not at hand: not driven",
+    "the paper's package is release 0.3.6rc1, the oldest on PyPI, its defaults but: CURRENT is split from 1,000 tokens"
+    " on, the ten tries of a call follow each other at once, and one thread rewrites; what its documents hold is"
+    " counted, whether or not its index still knows them; its scripted model leaves no fact out",
 )
+MODEL = "SOAK_MODEL"
+"""The environment variable that names the model's server."""
+FAULTY = ("500", "html", "prose", "truncated", "empty")
+FACT = re.compile(r"^- <seq=[^>]*> (.*)$", re.MULTILINE)
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
 Write = Callable[[str, str], None]
 
@@ -131,6 +148,29 @@ def server_memory(folder: Path, tool: str) -> Write:
     return write
 
 
+def paper(folder: Path, tool: str) -> Write:
+    """The paper's package by its `add`: a model takes facts out of each text, and splits CURRENT when it is long."""
+    driver = Path(__file__).with_name("soak_paper.py")
+    server = subprocess.Popen(
+        [tool, str(driver), os.environ[MODEL], str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert server.stdin is not None
+    assert server.stdout is not None
+    stdin, stdout = server.stdin, server.stdout
+
+    def write(name: str, text: str) -> None:
+        stdin.write(json.dumps(text) + "\n")
+        stdin.flush()
+        answer = stdout.readline()
+        if not answer:
+            raise RuntimeError("the package has gone")
+        if int(answer) < 1:
+            raise ValueError("it has processed nothing")
+
+    return write
+
+
 def infinimem_api(folder: Path, tool: str) -> Write:
     """infinimem's own API, one call an entry."""
     from infinimem import Library
@@ -158,10 +198,56 @@ PEERS: dict[str, tuple[Callable[[Path, str], Write], str]] = {
     "jrnl": (jrnl, "jrnl"),
     "nb": (nb, "nb"),
     "basic-memory": (basic_memory, "basic_memory"),
+    PAPER: (paper, "paper"),
+    MODELLED: (infinimem_api, ""),
     "MCP reference memory server": (server_memory, "server_memory"),
     "infinimem, command": (infinimem_command, ""),
     "infinimem, API": (infinimem_api, ""),
 }
+
+
+def said_to(payload: Payload) -> str:
+    """What the model says to the prompts of the paper's package: every fact is kept, sorted by its first word."""
+    texts = [str(message["content"]) for message in payload["messages"]]
+    if texts[0].startswith("You will receive: 1) new Markdown"):
+        asked = json.loads(texts[1])
+        known = {str(row["summary"]).split(" ", 1)[0]: row["id"] for row in asked["docs"]}
+        groups = by_first_word(asked["new_content"])
+        return json.dumps({
+            "updates": [{"id": known[word], "new_content": text} for word, text in groups.items() if word in known],
+            "new_docs": [{"title": word, "content": text} for word, text in groups.items() if word not in known],
+        })  # fmt: skip
+    if texts[0].startswith("You will receive: 1) an old Markdown"):
+        groups = by_first_word("\n".join(texts))
+        word = max(groups, key=lambda one: len(groups[one]), default="Notes")
+        return f"---\nsummary: {word} and what was said of it\n---\n# {word}\n\n" + "\n".join(groups.values())
+    if texts[0].startswith("You will receive an existing document list"):
+        return '{"groups": []}'
+    return f"# {texts[-1].split(' ', 1)[0]}\n\n- <seq=@@SEQ@@,time=empty> {texts[-1]}\n"
+
+
+def by_first_word(text: str) -> dict[str, str]:
+    """The facts of a text by what they are about, each once."""
+    groups: dict[str, dict[str, None]] = {}
+    for found in FACT.finditer(text):
+        groups.setdefault(found[1].split(" ", 1)[0], {})[found[0]] = None
+    return {word: "\n".join(lines) for word, lines in groups.items()}
+
+
+@contextlib.contextmanager
+def faulty_model(peer: str, seed: int, share: float) -> Iterator[Behaviour]:
+    """A model for those that ask one, by its address in the environment; a share of its replies is none."""
+    chance = random.Random(seed)
+    answer = said_to if peer == PAPER else sensible()
+    behaviour = Behaviour(
+        answer, fault=lambda number, payload: chance.choice(FAULTY) if chance.random() < share else ""
+    )
+    if peer not in (PAPER, MODELLED):
+        yield behaviour
+        return
+    with serving(behaviour) as url:
+        os.environ[MODEL] = url
+        yield behaviour
 
 
 def connect(command: list[str], environment: dict[str, str]) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
@@ -221,8 +307,15 @@ def drive(peer: str, folder: Path, tool: str, name: str, seed: str, log: Path) -
             print(f"told {this}", file=file, flush=True)
 
 
-def storm(peer: str, tool: str, seconds: float, writers: int, seed: int) -> dict[str, Any]:
+def storm(peer: str, tool: str, given: argparse.Namespace) -> dict[str, Any]:
     """Writers on one peer, one killed every second or so; what was tried, told, lost, doubled and damaged."""
+    with faulty_model(peer, given.seed, given.faults) as model:
+        figures = storm_of(peer, tool, given.seconds, given.writers, given.seed, kills=given.kills)
+        return {**figures, "model calls": len(model.requests)}
+
+
+def storm_of(peer: str, tool: str, seconds: float, writers: int, seed: int, *, kills: bool) -> dict[str, Any]:
+    """The storm itself."""
     folder = Path(tempfile.mkdtemp(prefix="soak-peer-"))
     place = folder / "store"
     place.mkdir()
@@ -247,13 +340,17 @@ def storm(peer: str, tool: str, seconds: float, writers: int, seed: int) -> dict
                 command = [sys.executable, __file__, "--drive", *arguments]
                 processes.append(subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL))
                 started += 1
-            if peer == "infinimem, API" and chance.random() < 0.3:
-                with flushing(place):
+            if peer == MODELLED:
+                with flushing(place, model=True) as flush, contextlib.suppress(subprocess.TimeoutExpired):
+                    flush.wait(chance.uniform(2.0, 8.0) if chance.random() < 0.4 else 40.0)
+            elif peer == "infinimem, API" and chance.random() < 0.3:
+                with flushing(place, model=False):
                     time.sleep(chance.uniform(1.0, 4.0))
             else:
                 time.sleep(pace * chance.uniform(1.0, 4.0))
-            end(processes.pop(chance.randrange(len(processes))))
-            killed += 1
+            if kills:
+                end(processes.pop(chance.randrange(len(processes))))
+                killed += 1
         for process in processes:
             end(process)
         return {"killed": killed, **counted(peer, folder, place, tool)}
@@ -277,14 +374,15 @@ def first(peer: str, place: Path, tool: str) -> None:
 
 
 @contextlib.contextmanager
-def flushing(place: Path) -> Iterator[None]:
+def flushing(place: Path, *, model: bool) -> Iterator[subprocess.Popen[bytes]]:
     """A flush beside the writers, killed at the end if it is not done."""
+    asked = {"OPENAI_BASE_URL": os.environ[MODEL], "INFINIMEM_MODEL": "scripted"} if model else {}
     process = subprocess.Popen(
         [sys.executable, "-m", "infinimem", "flush", "-L", str(place / "memory")], start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **asked},
     )  # fmt: skip
     try:
-        yield
+        yield process
     finally:
         end(process)
 
@@ -324,7 +422,9 @@ def content(peer: str, place: Path) -> str:
         return "\n".join(lines)
     if peer == "MCP reference memory server":
         return (place / "memory.jsonl").read_text("utf-8", "replace")
-    names = {"basic-memory": "**/notes/**/*.md", "jrnl": "journal.txt", "nb": "nb/**/*.md"}
+    names = {
+        "basic-memory": "**/notes/**/*.md", "jrnl": "journal.txt", "nb": "nb/**/*.md", PAPER: "data/u/doc/**/*.md"
+    }  # fmt: skip
     files = sorted(place.glob(names.get(peer, "**/notes.md")))
     return "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
 
@@ -335,6 +435,8 @@ def reads(peer: str, place: Path, tool: str) -> str:
         if peer == "MCP reference memory server":
             call = connect(["node", tool], {"MEMORY_FILE_PATH": str(place / "memory.jsonl")})
             call("tools/call", {"name": "read_graph", "arguments": {}})  # the server ends when this process does
+        elif peer == PAPER:
+            run([tool, str(Path(__file__).with_name("soak_paper.py")), os.environ[MODEL], str(place), "--list"])
         elif peer == "jrnl":
             run([tool, "--config-file", str(place / "jrnl.yaml"), "-n", "5"])
         elif peer.startswith("infinimem"):
@@ -351,9 +453,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", type=float, default=0.2, help="Of a model's replies.")
+    parser.add_argument("--kills", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--only", default="", help="Only the peer of this name.")
     parser.add_argument("--json", type=Path)
-    for tool in ("jrnl", "nb", "basic-memory", "server-memory"):
+    for tool in ("jrnl", "nb", "basic-memory", "server-memory", "paper"):
         parser.add_argument(f"--{tool}", default="", metavar="PATH")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, too
@@ -367,12 +471,12 @@ def main() -> None:
         if option and not tool:
             print(f"{peer}: not driven; give --{option.replace('_', '-')} PATH", file=sys.stderr)
             continue
-        rows[peer] = storm(peer, tool, given.seconds, given.writers, given.seed)
+        rows[peer] = storm(peer, tool, given)
     head = ("", *next(iter(rows.values())))
     print(table(head, [(peer, *figures.values()) for peer, figures in rows.items()]))
     write_json(
         given.json, "soak_peers", rows, limits=LIMITS, packages=("anthropic",),
-        seconds=given.seconds, writers=given.writers, seed=given.seed,
+        seconds=given.seconds, writers=given.writers, seed=given.seed, kills=given.kills, faults=given.faults,
     )  # fmt: skip
 
 

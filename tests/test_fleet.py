@@ -162,6 +162,32 @@ def alive() -> set[str]:
     return set(subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True).stdout.split())
 
 
+def test_an_interrupt_finishes_what_is_at_work_and_says_to_run_it_again(tmp_path: Path) -> None:
+    make(tmp_path, 60)
+    command = [sys.executable, "-m", "infinimem", "flush", "--root", str(tmp_path), "--planner", "lexical"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while due(tmp_path) > 57 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    started = children_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert printed == ""
+    stopping, done, ended = said.splitlines()
+    assert stopping.startswith("stopping: the libraries at work are finished")
+    assert done.endswith("run it again for the rest")
+    assert ended.startswith("infinimem: interrupted")
+    assert started
+    running = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(started).intersection(running)
+    left = due(tmp_path)
+    assert 0 < left <= 57
+    again = [one.status for one in flush_below(tmp_path, "lexical", processes=2)]
+    assert (again.count("flushed"), again.count("failed")) == (left, 0)
+    assert every_entry_once(tmp_path, 60)
+
+
 def test_a_library_that_another_process_has_is_left_and_named(tmp_path: Path) -> None:
     make(tmp_path, 3)
     with exclusive(tmp_path / "group-1" / "agent-1" / ".infinimem" / "flush.lock"):

@@ -149,6 +149,9 @@ def test_a_seq_of_one_library_is_not_that_of_another(tmp_path: Path) -> None:
 def test_memory_that_does_not_hold_it_a_model_that_fails_and_a_broken_library_have_their_exit_codes(
     tmp_path: Path,
 ) -> None:
+    empty = asked(tmp_path, "vault")
+    assert empty.returncode == 1
+    assert f"no library lies below {tmp_path}" in empty.stderr
     make(tmp_path, ines=["The vault opens at nine."], kwame=["The garden is green."])
     nothing = asked(tmp_path, "zeppelin")
     assert (nothing.returncode, nothing.stdout) == (1, "not in memory\n")
@@ -167,3 +170,13 @@ def test_memory_that_does_not_hold_it_a_model_that_fails_and_a_broken_library_ha
     assert str(tmp_path / "kwame") in broken.stderr
     for words in (("vault", "--good"), ("vault", "--reader", "agentic")):
         assert asked(tmp_path, *words).returncode == 2
+
+
+def test_what_an_audience_may_not_see_is_no_evidence(tmp_path: Path) -> None:
+    make(tmp_path, closed=["The vault is blue.", {"text": "The vault opens at nine.", "ns": "private"}])
+    make(tmp_path, open=[{"text": "The vault opens at ten.", "ns": "private"}])
+    (tmp_path / "closed" / "infinimem.yaml").write_text("format: 1\naccess: {mcp: {deny: {ns: private}}}\n")
+    shown = ask_below(tmp_path, "When does the vault open?", reader="bm25", audience="mcp", processes=1)
+    assert sorted(texts_of(shown)) == [("closed", "The vault is blue."), ("open", "The vault opens at ten.")]
+    owner = ask_below(tmp_path, "When does the vault open?", reader="bm25", processes=1)
+    assert ("closed", "The vault opens at nine.") in texts_of(owner)

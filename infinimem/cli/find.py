@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 app = command_app()
 SHOWN = 20
 """Libraries that were not searched that are listed; `--json` lists them all."""
+NO_LIBRARY = "no library lies below {folder}; make one with: infinimem init"
 
 
 # ask
@@ -131,16 +132,24 @@ def ask_root(
 ) -> int:
     """Ask every library below a folder."""
     import os
+    from contextlib import ExitStack
 
-    from infinimem.cli.progress import progress
+    from infinimem.cli.progress import libraries_to_show, progress
     from infinimem.fleet.ask import ask_below
 
     folder = root_folder(root)
     heard = Heard()
-    with progress() as show:
+    with ExitStack() as bar:
+        show, total = bar.enter_context(progress()), libraries_to_show(folder)
+
+        def hear(piece: str) -> None:
+            bar.close()
+            heard.hear(piece)
+
         answered = ask_below(
             folder, question, reader=reader, k=k, filter=filter, audience=os.environ.get("INFINIMEM_AUDIENCE", ""),
-            progress=lambda done: show("asking", done, 0),
+            hear=hear if is_terminal() and not wants_json(ctx) else None,
+            progress=lambda done: show("asking", done, total),
         )  # fmt: skip
     answer = answered.answer
     if wants_json(ctx):
@@ -160,8 +169,11 @@ def ask_root(
             }
         )
     else:
+        heard.end()
         print_answer(folder, answer, filter, heard.text, alone=alone, scores=trace)
         tell_troubles(answered.troubles)
+    if not answered.searched and not answered.troubles:
+        say(NO_LIBRARY.format(folder=shown(str(folder))))
     if trace:
         say(f"{count(answered.searched, 'library', 'libraries')} asked, {answered.holding:,} hold any of the words")
         say_how(answer, filter)
@@ -440,14 +452,15 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
     import os
     from pathlib import Path
 
-    from infinimem.cli.progress import progress
+    from infinimem.cli.progress import libraries_to_show, progress
     from infinimem.fleet.search import search_below
 
     folder = root_folder(root)
     with progress() as show:
+        total = libraries_to_show(folder)
         found = search_below(
             folder, query, k, filter=filter, audience=os.environ.get("INFINIMEM_AUDIENCE", ""),
-            progress=lambda done: show("searching", done, 0),
+            progress=lambda done: show("searching", done, total),
         )  # fmt: skip
     if wants_json(ctx):
         emit(
@@ -463,7 +476,9 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
         for one in found.hits:
             print_hits(Path(one.library), [one.hit], os.path.relpath(one.library, folder))
         tell_troubles(found.troubles)
-    if not found.hits:
+    if not found.searched and not found.troubles:
+        say(NO_LIBRARY.format(folder=shown(str(folder))))
+    elif not found.hits:
         say(f"nothing found in {count(found.searched, 'library', 'libraries')} below {shown(str(folder))}")
     return 5 if found.troubles else 0 if found.hits else 1
 

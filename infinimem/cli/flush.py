@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from infinimem.cli.filters import DryRun, topic_ids
-from infinimem.cli.progress import progress, shown_library
+from infinimem.cli.progress import libraries_to_show, progress, shown_library
 from infinimem.cli.request import command_app, examples, open_library, wants_json
 from infinimem.cli.show import count, duration, on_one_line, paint, paragraph, shown, table
 from infinimem.cli.talk import emit, is_terminal, out, say
@@ -112,13 +114,21 @@ def flush_root(ctx: typer.Context, root: str, planner: str, jobs: int) -> int:
     counts: Counter[str] = Counter()
     entries = 0
     troubles: list[tuple[str, str]] = []
-    with progress() as show:
-        told = flush_below(folder, planner or "auto", processes=jobs, progress=lambda done: show("flushing", done, 0))
-        for one in told:
-            counts[one.status] += 1
-            entries += one.entries
-            if one.why:
-                troubles.append((one.path, one.why))
+    try:
+        with progress() as show, says_what_an_interrupt_waits_for():
+            total = libraries_to_show(folder)
+            told = flush_below(
+                folder, planner or "auto", processes=jobs, progress=lambda done: show("flushing", done, total)
+            )
+            for one in told:
+                counts[one.status] += 1
+                entries += one.entries
+                if one.why:
+                    troubles.append((one.path, one.why))
+    except KeyboardInterrupt:
+        flushed = count(counts["flushed"], "library was", "libraries were")
+        say(f"{flushed} flushed, {counts['nothing']:,} not due; run it again for the rest")
+        raise
     if wants_json(ctx):
         rows = [{"path": path, "why": why} for path, why in troubles]
         emit({"root": str(folder), "entries": entries, **{kind: counts[kind] for kind in STATES}, "troubles": rows})
@@ -136,6 +146,23 @@ def flush_root(ctx: typer.Context, root: str, planner: str, jobs: int) -> int:
         say(f"no library lies below {shown(str(folder))}; make one with: infinimem init")
         return 1
     return 5 if troubles else 0
+
+
+@contextmanager
+def says_what_an_interrupt_waits_for() -> Iterator[None]:
+    """While libraries are flushed: an interrupt says that those at work are finished, which may take a model's time."""
+    import signal
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        say("stopping: the libraries at work are finished; interrupt again to leave them to it")
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @app.command(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from infinimem.cli.talk import is_terminal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import typer
 
     from infinimem.library import Library
@@ -58,6 +60,15 @@ def progress() -> Iterator[Progress]:
 
     with bars:
         yield show
+
+
+def libraries_to_show(folder: Path) -> int:
+    """How many libraries lie below a folder, for whoever looks at how far work has come; 0 where nobody does."""
+    if not is_watched():
+        return 0
+    from infinimem.fleet.below import libraries_below
+
+    return sum(1 for _ in libraries_below(folder))
 
 
 def shown_library(ctx: typer.Context) -> Library:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from infinimem.cli.talk import is_terminal, out
+from infinimem.text.lines import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,8 @@ READABLE = 100
 """Columns beyond which running text is hard to follow."""
 OTHERS = 20
 """Columns that a long id leaves to what stands beside it."""
+count = counted
+"""What the commands call it."""
 
 
 def is_forced() -> bool:
@@ -172,11 +175,6 @@ def table(rows: Iterable[Sequence[str | Text]], styles: Sequence[str], *, cuttin
         grid.add_row(*cells)
     if grid.rows:
         draw(grid)
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """`1 entry`, `12,345 entries`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def duration(seconds: float) -> str:

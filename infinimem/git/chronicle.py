@@ -17,6 +17,7 @@ from infinimem.store.layout import BUFFER, EVIDENCE, TOPICS, UNDO
 from infinimem.store.read import list_files, read_file
 from infinimem.store.transaction import undo_records
 from infinimem.text.document import Event, events, parse, units
+from infinimem.text.lines import counted
 from infinimem.text.signature import parse_seqs
 
 Standing = Callable[[int], Sequence[Unit]]
@@ -304,8 +305,3 @@ def seq_differences(seq: int, record: Record, flushed: str, since: float, standi
         yield Difference("moved", place.topic, place.seqs, place.text, source="CURRENT", line=place.line)
     if reworded:
         yield Difference("changed", place.topic, (seq,), words[-1].text, words[-2].text, line=place.line)
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 entry`, `12 entries`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"

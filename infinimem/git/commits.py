@@ -23,6 +23,7 @@ from infinimem.store.evidence import read_records
 from infinimem.store.files import read_bytes, write_private
 from infinimem.store.layout import ATTRIBUTES, BUFFER, EVIDENCE, SETTINGS, STATE
 from infinimem.store.read import read_file
+from infinimem.text.lines import counted
 
 PENDING = f"{STATE}/uncommitted"
 """The files of a run that could not be committed: they go with the next commit."""
@@ -323,8 +324,3 @@ def shortened(body: Sequence[str]) -> list[str]:
     """A body of a length that is read."""
     left = len(body) - MOST_LINES
     return [*body] if left <= 0 else [*body[:MOST_LINES], f"… and {left} lines more"]
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 entry`, `12 entries`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"

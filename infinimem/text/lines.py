@@ -127,3 +127,8 @@ def cut_at_word(text: str, longest: int) -> str:
     """A text on one line, with … for what is beyond so many characters."""
     words = " ".join(text.split())
     return words if len(words) <= longest else f"{words[:longest].rsplit(' ', 1)[0]} …"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 entry`, `12,345 entries`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

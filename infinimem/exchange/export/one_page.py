@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from infinimem.exchange.export.book import Book, Chapter, Leaf
-from infinimem.exchange.export.words import counted, day, reason, slug
+from infinimem.exchange.export.words import day, reason, slug
+from infinimem.text.lines import counted
 
 HEAD = "<!-- infinimem export: md, version 1 -->\n"
 

@@ -32,7 +32,8 @@ from infinimem.exchange.export.parts import (
     section_html,
     time_html,
 )
-from infinimem.exchange.export.words import MONTHS, WHY, counted, day
+from infinimem.exchange.export.words import MONTHS, WHY, day
+from infinimem.text.lines import counted
 
 LATEST = 3
 BUSIEST = 4

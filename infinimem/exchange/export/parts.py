@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from infinimem.exchange.export.book import Book, Leaf
 from infinimem.exchange.export.layout import View, address
 from infinimem.exchange.export.markup import escaped, words_html
-from infinimem.exchange.export.words import counted, day, reason
+from infinimem.exchange.export.words import day, reason
+from infinimem.text.lines import counted
 
 SECURITY = "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'"
 GLIMPSE = 220

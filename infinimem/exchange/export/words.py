@@ -33,11 +33,6 @@ def day(date: str) -> str:
     return name if number is None else f"{int(number)} {name}"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 entry`, `12,345 entries`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def reason(leaf: Leaf) -> str:
     """Why an entry is not held any more, and since when; "" while it is."""
     if not leaf.why:
