@@ -350,7 +350,8 @@ def test_notes_keep_their_title_heading_tags_day_and_links(library: Library, tmp
     done = library.import_(vault)
     rows = {entry.text: entry for entry in entries(library)}
     assert list(rows) == [
-        "aliases: [M]\nemployer: Nordlys", "She sails [[Terna|the boat]] #sailing\nevery Sunday.", "staff engineer\n  - since May",
+        "aliases: [M]\nemployer: Nordlys", "She sails [[Terna|the boat]] #sailing\nevery Sunday.",
+        "staff engineer\n  - since May",
         "on Tuesdays in Bergen", "```\n# no heading\n\n- no item\n```", "| a | b |\n|---|---|\n| 1 | 2 |",
         "TODO paint the hull", "met [[Ines]]",
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from infinimem.model import Create, Entry, Extend, Merge, Step
 from infinimem.plan.lexical.place import Frequencies, Group, affinity, chances, is_odds, words_of
 from infinimem.plan.lexical.route import SIGNATURE, TINY, Candidate
 from infinimem.plan.lexical.segment import stretches
-from infinimem.plan.lexical.titles import fitted, name_under, slug_of
+from infinimem.plan.lexical.titles import fitted, is_opaque, name_under, slug_of
 from infinimem.plan.lexical.weigh import subject_terms
 from infinimem.text.tokens import estimate
 
@@ -80,9 +80,12 @@ def title_in(entry: Entry) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def usable(title: str) -> str:
-    """A title as it can stand in a document; "" for a date, a number, or what a program calls what has no title."""
+    """A title as it can stand in a document; "" for a date, a number, or what a program calls what has no title.
+
+    What looks like a key or a password is left out.
+    """
     plain = re.sub(r"[\[\]<>#`|*]+", " ", title)
-    plain = " ".join(plain.split()).strip(" -–—:;,._")
+    plain = " ".join(word for word in plain.split() if not is_opaque(word)).strip(" -–—:;,._")
     says_something = any(char.isalpha() for char in plain) and slug_of(plain, ()) not in UNTITLED
     return plain if says_something else ""
 
@@ -171,20 +174,25 @@ def gather(
         topic = subject.topic
         if subject.new and not topic:
             title = name_of([told.title for told in subject.new], subject.group, titles)
-            topic = slug_of(title, used)
+            topic = id_for(title, used)
             used.add(topic)
             titles.append(title)
             steps.append(Create(topic, title))
         elif subject.new and topic not in fixed:
             name = new_name(names[topic], subject)
-            if name and slug_of(name, ()) not in used:
-                old, topic = topic, slug_of(name, used)
+            if name and id_for(name, ()) not in used:
+                old, topic = topic, id_for(name, used)
                 used.add(topic)
                 steps += [Create(topic, name), Merge((topic, old), topic, name)]
         for told in subject.new:
             alone = not subject.topic and len(subject.new) == 1
             steps += [Extend(topic, heading, seqs) for heading, seqs in sections_of(told, alone)]
     return steps
+
+
+def id_for(title: str, taken: Collection[str]) -> str:
+    """A topic id for a title; of several conversations' titles the first is enough."""
+    return slug_of(title.partition(", ")[0], taken)
 
 
 def new_name(known: tuple[str, str], subject: Subject) -> str:
