@@ -432,7 +432,7 @@ def test_a_zip_is_read_as_it_is_and_says_what_it_leaves(
     assert "imported 2 entries (seq 1-2) from export.zip: conversations.json (chatgpt)" in said.out
     assert "by user 1, AI 1" in said.out
     assert said.err == (
-        "no messages of a known format in export.zip: user.json\n"
+        "left alone: user.json (your account)\n"
         "next: infinimem flush sorts them into topics; ask and search find them already\n"
     )
 
