@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -196,13 +197,16 @@ def print_rows(root: Path, rows: list[CatalogRow]) -> None:
             out("\t".join((row.topic, str(row.entries), str(row.tokens), on_one_line(row.summary))))
         return
     table(
-        [
-            (topic_cell(root, row), f"{row.entries:,}", f"{row.tokens:,}", on_one_line(f"{row.title}: {row.summary}"))
-            for row in rows
-        ],
+        [(topic_cell(root, row), f"{row.entries:,}", f"{row.tokens:,}", on_one_line(about(row))) for row in rows],
         ("cyan", ">", ">dim", ""),
         cutting=True,
     )
+
+
+def about(row: CatalogRow) -> str:
+    """What a topic is about: its title, unless its id says that already, and its summary."""
+    says_it = "-".join(re.findall(r"\w+", row.title.casefold())) == row.topic
+    return row.summary if says_it else f"{row.title}: {row.summary}"
 
 
 def topic_cell(root: Path, row: CatalogRow) -> str | Text:

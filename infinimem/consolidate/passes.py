@@ -268,15 +268,15 @@ def place_titled(
         near.update(dict.fromkeys([slug] if slug in taken else [], 0.0))
     run.load(near)
     whole: list[lexical.Titled] = []
+    homes = lexical.homes_of(open_candidates(run))
     for told in titled:
-        homes = [one for one in open_candidates(run) if lexical.holds(one, told)]
-        if not lexical.is_stream(told, homes, limit):
+        if not lexical.is_stream(told, homes.get(told.key, ()), limit):
             whole.append(told)
             continue
         for block in lexical.pieces_of_stream(told):
-            homes = [one for one in open_candidates(run) if lexical.holds(one, told)]
+            here = lexical.homes_of(open_candidates(run)).get(told.key, ())
             names = taken | set(run.desk.documents)
-            take_and_note(run, lexical.route(block, homes, names, limit, under=told.title), taken)
+            take_and_note(run, lexical.route(block, here, names, limit, under=told.title), taken)
     names = taken | set(run.desk.documents)
     fixed = [topic for topic, document in run.desk.documents.items() if rules.unmovable(document)]
     steps = lexical.gather(whole, open_candidates(run), frequencies(run, index), names, fixed, limit)
@@ -407,6 +407,9 @@ def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) ->
         here = candidate(run, document, 1.0)
         if here.tokens >= small:
             continue
+        if lexical.is_titled(document.entries):  # it has its place; only parts of one long conversation go together
+            merge_parts(run, here, small, limit)
+            continue
         text = "\n".join(entry.text for entry in document.entries)
         near = {name: score for name, score, _ in index.similar(text, CANDIDATES)}
         run.load([*near, *smallest])
@@ -416,23 +419,29 @@ def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) ->
             for name in dict.fromkeys([*near, *smallest, *run.desk.touched])
             if name not in {topic, *kin} and name in run.desk.documents and changeable(run.desk.documents[name])
         ]
-        title = lexical.only_title(document.entries)
-        if lexical.is_titled(document.entries):  # it has its place; only parts of one long conversation go together
-            others = [other for other in others if title and lexical.only_title(other.entries) == title]
-        else:
-            others = [other for other in others if other.topic in run.originals or not lexical.is_titled(other.entries)]
+        others = [other for other in others if other.topic in run.originals or not lexical.is_titled(other.entries)]
         steps: Sequence[Step]
-        if title or lexical.is_talk(document.entries):
+        if lexical.is_talk(document.entries):
             step = lexical.plan_merge(here, others, small, limit)
             steps = [] if step is None else [step]
-        elif lexical.is_titled(document.entries):
-            continue
         else:
             names = taken | set(run.desk.documents)
             made = set(run.desk.documents) - set(run.originals)
             steps = lexical.plan_union(here, others, frequencies(run, index), small, limit, names, made)
         for one in steps:
             run.take(one)
+
+
+def merge_parts(run: Run, here: lexical.Candidate, small: int, limit: int) -> None:
+    """Merge a small part of a long conversation with the part most like it."""
+    title = lexical.only_title(here.entries)
+    if not title:
+        return
+    others = [one for one in open_candidates(run) if one.topic != here.topic]
+    others = [one for one in others if lexical.only_title(one.entries) == title]
+    step = lexical.plan_merge(here, others, small, limit)
+    if step is not None:
+        run.take(step)
 
 
 def carry_out(run: Run, steps: Sequence[Step], index: Finder) -> None:

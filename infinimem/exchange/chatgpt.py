@@ -22,7 +22,7 @@ from infinimem.exchange.message import (
     with_attached,
 )
 from infinimem.exchange.tree import left_aside, path_to
-from infinimem.exchange.walk import each_record
+from infinimem.exchange.walk import begins_json, each_record
 
 ROLES = {"user": "user", "assistant": "AI"}
 REASONING = ("thoughts", "reasoning_recap")
@@ -38,7 +38,7 @@ MEDIA = {
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like this export."""
-    return head.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") and '"mapping"' in head and '"parent"' in head
+    return begins_json(head) and '"mapping"' in head and '"parent"' in head
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:
@@ -47,8 +47,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
     def read_conversation(stream: JsonStream, number: int) -> Reading:
         return Conversation(source.name, number).read(stream, branches)
 
-    with source.open() as file:
-        yield from each_record(file, source.name, read_conversation, inside=("conversations",))
+    yield from each_record(source, read_conversation, inside=("conversations",))
 
 
 class Conversation:

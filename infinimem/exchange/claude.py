@@ -22,7 +22,7 @@ from infinimem.exchange.message import (
     with_attached,
 )
 from infinimem.exchange.tree import left_aside
-from infinimem.exchange.walk import each_record
+from infinimem.exchange.walk import begins_json, each_record
 
 ROLES = {"human": "user", "user": "user", "assistant": "AI"}
 THINKING = ("thinking", "redacted_thinking")
@@ -30,7 +30,7 @@ THINKING = ("thinking", "redacted_thinking")
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like this export."""
-    return head.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") and '"chat_messages"' in head
+    return begins_json(head) and '"chat_messages"' in head
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:
@@ -39,8 +39,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
     def read_conversation(stream: JsonStream, number: int) -> Reading:
         return read_one(stream, source.name, number, branches)
 
-    with source.open() as file:
-        yield from each_record(file, source.name, read_conversation, inside=("conversations",))
+    yield from each_record(source, read_conversation, inside=("conversations",))
 
 
 def read_one(stream: JsonStream, name: str, number: int, branches: bool) -> Reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from infinimem.exchange.inputs import Input, records_of
+from infinimem.exchange.inputs import Input
 from infinimem.exchange.message import (
     Found,
     Message,
@@ -18,6 +18,7 @@ from infinimem.exchange.message import (
     title_of,
     with_attached,
 )
+from infinimem.exchange.walk import records_of
 
 ROLES = {"user": "user", "assistant": "AI"}
 NO_MESSAGES = frozenset(
@@ -36,7 +37,7 @@ INTERRUPTED = re.compile(r"\s*\[Request interrupted by user[^\]]*\]\s*")
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like a session."""
-    lines = [line for line in head.lstrip("\ufeff").split("\n", 20)[:20] if line.strip()]
+    lines = [line for line in head.split("\n", 20)[:20] if line.strip()]
     return (
         bool(lines) and lines[0].lstrip()[:1] == "{" and any(KNOWN.search(line) and '"type"' in line for line in lines)
     )
@@ -45,21 +46,20 @@ def recognises(name: str, head: str) -> bool:
 def read(source: Input, *, branches: bool = False) -> Reading:
     """What was typed and answered; tools, hooks, reasoning and sub-agents are left out by kind."""
     title = ""
-    with source.open() as file:
-        for row in records_of(file, source.name):
-            if isinstance(row, Unread):
-                yield row
-                continue
-            place, record = row
-            kind = text_in(record.get("type"))
-            if kind in TITLES and not title:
-                title = title_of(record.get(TITLES[kind]))
-            if kind in NO_MESSAGES:
-                yield Skipped("system" if kind == "system" else "session notes")
-            elif kind not in ROLES:
-                yield Unread(place, f"a kind of record that is not known: {kind[:40]!r}")
-            else:
-                yield read_message(record, place, title, source)
+    for row in records_of(source):
+        if isinstance(row, Unread):
+            yield row
+            continue
+        place, record = row
+        kind = text_in(record.get("type"))
+        if kind in TITLES and not title:
+            title = title_of(record.get(TITLES[kind]))
+        if kind in NO_MESSAGES:
+            yield Skipped("system" if kind == "system" else "session notes")
+        elif kind not in ROLES:
+            yield Unread(place, f"a kind of record that is not known: {kind[:40]!r}")
+        else:
+            yield read_message(record, place, title, source)
 
 
 def read_message(record: dict[str, Any], place: str, title: str, source: Input) -> Found:

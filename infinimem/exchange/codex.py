@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from infinimem.exchange.inputs import Input, records_of
+from infinimem.exchange.inputs import Input
 from infinimem.exchange.message import (
     Found,
     Message,
@@ -18,6 +18,7 @@ from infinimem.exchange.message import (
     time_of,
     with_attached,
 )
+from infinimem.exchange.walk import records_of
 
 ROLES = {"user": "user", "assistant": "AI"}
 CONTEXT = re.compile(
@@ -32,49 +33,45 @@ OLD = re.compile(r'\{\s*"id"\s*:\s*"[^"]*"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like a session."""
-    text = head.lstrip("\ufeff \t\r\n")
-    first = text.split("\n", 1)[0]
+    first = head.split("\n", 1)[0]
     if NEW.search(first) and '"payload"' in first:
         return True
-    return bool(OLD.match(text)) or ('"record_type"' in text and '"input_text"' in text)
+    return bool(OLD.match(head)) or ('"record_type"' in head and '"input_text"' in head)
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:
     """What was typed and answered; tools, reasoning and the context that Codex adds are left out by kind."""
     session, folder, number = source.within, "", 0
-    with source.open() as file:
-        for row in records_of(file, source.name):
-            if isinstance(row, Unread):
-                yield row
-                continue
-            place, record = row
-            payload = record["payload"] if isinstance(record.get("payload"), dict) else record
-            kind = text_in(record.get("type"))
-            if kind == "session_meta" or (not kind and "instructions" in record):
-                session = text_in(payload.get("id")) or session
-                folder = text_in(payload.get("cwd")).replace("\\", "/").rstrip("/").rpartition("/")[2]
-            if kind in NO_MESSAGES or (not kind and ("instructions" in record or "record_type" in record)):
-                yield Skipped("session notes")
-                continue
-            form = text_in(payload.get("type"))
-            if form != "message":
-                yield (
-                    Skipped("reasoning" if form == "reasoning" else "tool")
-                    if form
-                    else Unread(place, "no known record")
-                )
-                continue
-            number += 1
-            found = read_message(payload, place)
-            if isinstance(found, Message):
-                key = text_in(payload.get("id")) or str(number)
-                time = time_of(record.get("timestamp"))
-                fields = (("project", folder),) if folder else ()
-                found = Message(
-                    f"codex {session} {key}", found.text, place, found.source, time, session, "", fields,
-                    attached=found.attached,
-                )  # fmt: skip
-            yield found
+    for row in records_of(source):
+        if isinstance(row, Unread):
+            yield row
+            continue
+        place, record = row
+        payload = record["payload"] if isinstance(record.get("payload"), dict) else record
+        kind = text_in(record.get("type"))
+        if kind == "session_meta" or (not kind and "instructions" in record):
+            session = text_in(payload.get("id")) or session
+            folder = text_in(payload.get("cwd")).replace("\\", "/").rstrip("/").rpartition("/")[2]
+        if kind in NO_MESSAGES or (not kind and ("instructions" in record or "record_type" in record)):
+            yield Skipped("session notes")
+            continue
+        form = text_in(payload.get("type"))
+        if form != "message":
+            yield (
+                Skipped("reasoning" if form == "reasoning" else "tool") if form else Unread(place, "no known record")
+            )
+            continue
+        number += 1
+        found = read_message(payload, place)
+        if isinstance(found, Message):
+            key = text_in(payload.get("id")) or str(number)
+            time = time_of(record.get("timestamp"))
+            fields = (("project", folder),) if folder else ()
+            found = Message(
+                f"codex {session} {key}", found.text, place, found.source, time, session, "", fields,
+                attached=found.attached,
+            )  # fmt: skip
+        yield found
 
 
 def read_message(payload: dict[str, Any], place: str) -> Found:

@@ -1,4 +1,8 @@
-"""The formats that can be imported, and which of them a file has. A new one is a module and a row here."""
+"""The formats that can be imported, and which of them a file has.
+
+A new one is a row here and a module with `recognises` and `read`; `walk.each_record` and `walk.records_of` go through
+JSON and JSON lines, and what is wrong in them comes out as a problem with its place.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from infinimem.exchange.inputs import Input
 from infinimem.exchange.message import Reading
 
 Recognise = Callable[[str, str], bool]
-"""Whether a file with this name begins like a format."""
+"""Whether a file with this name begins like a format; the beginning comes without a mark or white space before it."""
 
 
 class ReadFile(Protocol):
@@ -123,7 +127,7 @@ def format_of(source: Input) -> Format | None:
     head = source.head()
     if b"\x00" in head:
         return None
-    text = head.decode("utf-8", "replace")
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     return next((one for one in FORMATS if may_be(one, source) and one.recognises(source.within, text)), None)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import json
 import os
 import stat
 import zipfile
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from infinimem.errors import BadInput
-from infinimem.exchange.json_stream import LONG_NUMBER
 from infinimem.exchange.message import Unread
 
 HEAD = 1 << 18
@@ -184,27 +182,3 @@ def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
         while line and not line.endswith(b"\n"):
             line = file.readline(LONGEST_LINE)
         yield number, None
-
-
-def records_of(file: IO[bytes], name: str) -> Iterator[tuple[str, dict[str, Any]] | Unread]:
-    """Each JSON object of a file of JSON lines with its place `name:line`; what is none is a problem."""
-    for number, line in lines_of(file):
-        place = f"{name}:{number}"
-        if line is None:
-            yield Unread(place, f"a line of more than {LONGEST_LINE >> 20} MB")
-            continue
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
-        except json.JSONDecodeError as error:
-            yield Unread(place, f"this is no JSON ({error.msg.lower()})")
-            continue
-        except (ValueError, RecursionError) as error:
-            why = "nested too deep" if isinstance(error, RecursionError) else LONG_NUMBER
-            yield Unread(place, f"this cannot be read ({why})")
-            continue
-        if isinstance(value, dict):
-            yield place, value
-        else:
-            yield Unread(place, "this is no JSON object")

@@ -9,16 +9,15 @@ from typing import Any
 from infinimem.exchange.inputs import Input
 from infinimem.exchange.json_stream import JsonStream
 from infinimem.exchange.message import Message, Reading, Skipped, Unread, record_in, text_in, time_of, with_attached
-from infinimem.exchange.walk import each_record
+from infinimem.exchange.walk import begins_json, each_record
 
 SESSION = re.compile(r"session_([0-9]+)")
 
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like this data set, whose questions may come first."""
-    text = head.lstrip("\ufeff \t\r\n")
-    begins = text[:1] in ("[", "{")
-    return begins and ('"dia_id"' in text or ('"speaker_a"' in text and '"speaker_b"' in text) or is_questions(text))
+    told = '"dia_id"' in head or ('"speaker_a"' in head and '"speaker_b"' in head)
+    return begins_json(head) and (told or is_questions(head))
 
 
 def is_questions(text: str) -> bool:
@@ -41,8 +40,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
                 talk[key] = value
         yield from turns(talk, sample, f"{source.name}, conversation {number} «{sample}»")
 
-    with source.open() as file:
-        yield from each_record(file, source.name, read_sample)
+    yield from each_record(source, read_sample)
 
 
 def turns(talk: dict[str, Any], sample: str, where: str) -> Reading:

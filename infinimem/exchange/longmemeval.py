@@ -9,7 +9,7 @@ from typing import Any
 from infinimem.exchange.inputs import Input
 from infinimem.exchange.json_stream import JsonStream
 from infinimem.exchange.message import Message, Reading, Skipped, Unread, list_in, record_in, text_in, time_of
-from infinimem.exchange.walk import each_record
+from infinimem.exchange.walk import begins_json, each_record
 
 ROLES = {"user": "user", "assistant": "AI"}
 DATE = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})(?: \([^)]*\))?(?: ([0-9]{2}:[0-9]{2}))?")
@@ -17,8 +17,7 @@ DATE = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})(?: \([^)]*\))?(?: ([0-9]{2}
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like this data set."""
-    text = head.lstrip("\ufeff \t\r\n")
-    return text[:1] in ("[", "{") and ('"haystack_' in text or ('"question_id"' in text and '"question_type"' in text))
+    return begins_json(head) and ('"haystack_' in head or ('"question_id"' in head and '"question_type"' in head))
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:
@@ -37,8 +36,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
             time = session_time(text_in(dates[at])) if at < len(dates) else ""
             yield from turns(session, own, time, f"{where}, session {at + 1}")
 
-    with source.open() as file:
-        yield from each_record(file, source.name, read_instance, kind="question")
+    yield from each_record(source, read_instance, kind="question")
 
 
 def turns(session: Any, own: str, time: str, where: str) -> Reading:

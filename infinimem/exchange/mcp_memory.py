@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from infinimem.exchange.inputs import Input, records_of
+from infinimem.exchange.inputs import Input
 from infinimem.exchange.message import Message, Reading, Skipped, Unread, text_in
+from infinimem.exchange.walk import records_of
 
 KINDS = re.compile(r'"type"\s*:\s*"(?:entity|relation)"')
 
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like this memory."""
-    lines = [line for line in head.lstrip("\ufeff").split("\n", 20)[:20] if line.strip()]
+    lines = [line for line in head.split("\n", 20)[:20] if line.strip()]
     return any(
         line.lstrip()[:1] == "{" and KINDS.search(line) and ('"observations"' in line or '"relationType"' in line)
         for line in lines
@@ -22,18 +23,17 @@ def recognises(name: str, head: str) -> bool:
 
 def read(source: Input, *, branches: bool = False) -> Reading:
     """Each observation with the name of what it is about, each relation as the three words that it is."""
-    with source.open() as file:
-        for row in records_of(file, source.name):
-            if isinstance(row, Unread):
-                yield row
-                continue
-            place, record = row
-            if record.get("type") == "entity":
-                yield from observations(record, place)
-            elif record.get("type") == "relation":
-                yield relation(record, place)
-            else:
-                yield Unread(place, "neither an entity nor a relation")
+    for row in records_of(source):
+        if isinstance(row, Unread):
+            yield row
+            continue
+        place, record = row
+        if record.get("type") == "entity":
+            yield from observations(record, place)
+        elif record.get("type") == "relation":
+            yield relation(record, place)
+        else:
+            yield Unread(place, "neither an entity nor a relation")
 
 
 def observations(record: dict[str, Any], place: str) -> Reading:

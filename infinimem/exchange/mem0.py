@@ -10,7 +10,7 @@ from typing import Any
 from infinimem.exchange.inputs import Input
 from infinimem.exchange.json_stream import JsonStream
 from infinimem.exchange.message import Message, Reading, Skipped, Unread, list_in, record_in, text_in, time_of
-from infinimem.exchange.walk import each_record
+from infinimem.exchange.walk import begins_json, each_record
 
 LONGEST_FIELD = 300
 MEMORY = re.compile(r'"memory"\s*:\s*"')
@@ -20,12 +20,9 @@ OWN = ("user_id", "agent_id", "run_id", "app_id", "actor_id")
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like memories."""
-    text = head.lstrip("\ufeff \t\r\n")
-    if text[:1] not in ("[", "{"):
-        return False
-    if '"memory_id"' in text and '"new_memory"' in text:
-        return True
-    return MEMORY.search(text) is not None and ('"id"' in text or '"hash"' in text)
+    is_history = '"memory_id"' in head and '"new_memory"' in head
+    is_list = MEMORY.search(head) is not None and ('"id"' in head or '"hash"' in head)
+    return begins_json(head) and (is_history or is_list)
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:
@@ -54,8 +51,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
             of=f"mem0 {ident}" if ident else "", expires=time_of(record.get("expiration_date")),
         )  # fmt: skip
 
-    with source.open() as file:
-        yield from each_record(file, source.name, read_memory, kind="memory", inside=INSIDE)
+    yield from each_record(source, read_memory, kind="memory", inside=INSIDE)
     yield from versions(history)
 
 

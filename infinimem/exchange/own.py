@@ -22,7 +22,7 @@ HEAD = re.compile(r'\{[^\n]*"format":\s*"infinimem-export"')
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like our export."""
-    return HEAD.match(head.lstrip("\ufeff")) is not None
+    return HEAD.match(head) is not None
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:

@@ -38,8 +38,7 @@ MARKED = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file is one of a channel's days."""
-    text = head.lstrip("\ufeff \t\r\n")
-    return text[:1] == "[" and DAY.search(name) is not None and '"ts"' in text and '"type"' in text
+    return head[:1] == "[" and DAY.search(name) is not None and '"ts"' in head and '"type"' in head
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:
@@ -54,8 +53,7 @@ def read(source: Input, *, branches: bool = False) -> Reading:
     def read_one(stream: JsonStream, number: int) -> Reading:
         yield read_message(record_in(stream.value()), f"{source.name}, message {number}", channel, people)
 
-    with source.open() as file:
-        yield from each_record(file, source.name, read_one, kind="message")
+    yield from each_record(source, read_one, kind="message")
 
 
 @lru_cache(maxsize=2)

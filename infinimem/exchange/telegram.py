@@ -28,9 +28,8 @@ LEFT_OUT = "(File"
 
 def recognises(name: str, head: str) -> bool:
     """Whether a file begins like this export."""
-    text = head.lstrip("\ufeff \t\r\n")
-    told = '"date_unixtime"' in text or '"from_id"' in text or '"actor_id"' in text
-    return text[:1] == "{" and '"messages"' in text and told
+    told = '"date_unixtime"' in head or '"from_id"' in head or '"actor_id"' in head
+    return head[:1] == "{" and '"messages"' in head and told
 
 
 def read(source: Input, *, branches: bool = False) -> Reading:

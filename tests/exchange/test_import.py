@@ -350,7 +350,8 @@ def test_notes_keep_their_title_heading_tags_day_and_links(library: Library, tmp
     done = library.import_(vault)
     rows = {entry.text: entry for entry in entries(library)}
     assert list(rows) == [
-        "aliases: [M]\nemployer: Nordlys", "She sails [[Terna|the boat]] #sailing\nevery Sunday.", "staff engineer\n  - since May",
+        "aliases: [M]\nemployer: Nordlys", "She sails [[Terna|the boat]] #sailing\nevery Sunday.",
+        "staff engineer\n  - since May",
         "on Tuesdays in Bergen", "```\n# no heading\n\n- no item\n```", "| a | b |\n|---|---|\n| 1 | 2 |",
         "TODO paint the hull", "met [[Ines]]",
     ]  # fmt: skip
@@ -431,7 +432,7 @@ def test_a_zip_is_read_as_it_is_and_says_what_it_leaves(
     assert "imported 2 entries (seq 1-2) from export.zip: conversations.json (chatgpt)" in said.out
     assert "by user 1, AI 1" in said.out
     assert said.err == (
-        "no messages of a known format in export.zip: user.json\n"
+        "left alone: user.json (your account)\n"
         "next: infinimem flush sorts them into topics; ask and search find them already\n"
     )
 

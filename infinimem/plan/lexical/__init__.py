@@ -10,7 +10,7 @@ from infinimem.plan.lexical.summary import pieces_of, summarise
 from infinimem.plan.lexical.titled import (
     Titled,
     gather,
-    holds,
+    homes_of,
     is_stream,
     is_titled,
     only_title,
@@ -27,7 +27,7 @@ __all__ = [
     "duplicates",
     "gather",
     "heading_of",
-    "holds",
+    "homes_of",
     "is_odds",
     "is_stream",
     "is_talk",

@@ -29,7 +29,9 @@ def summarise(title: str, entries: Sequence[Entry], limit: int = 240) -> str:
         longer = f"{text} — {statement}" if text == head and head else f"{text}{stop} {statement}".strip()
         if len(longer) <= limit:
             text = longer
-    text = text or " ".join(" ".join(entry.text for entry in entries[:3]).split())
+    if text in ("", _time_range(entries)):
+        words = " ".join(" ".join(entry.text for entry in entries[:3]).split())
+        text = f"{text} — {words}" if text else words
     return text if len(text) <= limit else _cut(text, limit)
 
 

@@ -19,7 +19,7 @@ from infinimem.model import Create, Entry, Extend, Merge, Step
 from infinimem.plan.lexical.place import Frequencies, Group, affinity, chances, is_odds, words_of
 from infinimem.plan.lexical.route import SIGNATURE, TINY, Candidate
 from infinimem.plan.lexical.segment import stretches
-from infinimem.plan.lexical.titles import fitted, name_under, slug_of
+from infinimem.plan.lexical.titles import fitted, is_opaque, name_under, slug_of
 from infinimem.plan.lexical.weigh import subject_terms
 from infinimem.text.tokens import estimate
 
@@ -55,6 +55,11 @@ class Titled:
         return self.entries[0].signature.get("ns")
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What other parts of it have in common with it."""
+        return self.title.casefold(), self.ns
+
+    @property
     def is_file(self) -> bool:
         """Whether it is the text of a file."""
         return self.entries[0].source.startswith("file:") and not self.entries[0].signature.get("attachment")
@@ -80,10 +85,13 @@ def title_in(entry: Entry) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def usable(title: str) -> str:
-    """A title as it can stand in a document; "" for a date, a number, or what a program calls what has no title."""
+    """A title as it can stand in a document; "" for a date, a number, or what a program calls what has no title.
+
+    What looks like a key or a password is left out.
+    """
     plain = re.sub(r"[\[\]<>#`|*]+", " ", title)
-    plain = " ".join(plain.split()).strip(" -–—:;,._")
-    says_something = any(char.isalpha() for char in plain) and slug_of(plain, ()) not in UNTITLED
+    plain = " ".join(word for word in plain.split() if not is_opaque(word)).strip(" -–—:;,._")
+    says_something = any(char.isalpha() for char in plain) and slug_for(plain) not in UNTITLED
     return plain if says_something else ""
 
 
@@ -111,13 +119,20 @@ def only_title(entries: Sequence[Entry]) -> str:
     return titles.pop() if len(titles) == 1 else ""
 
 
-def holds(candidate: Candidate, told: Titled) -> bool:
-    """Whether a document has a part of a conversation or note already, or is called like it."""
-    wanted = told.title.casefold()
-    if candidate.topic == slug_of(told.title, ()) and not is_odds(candidate.topic):
-        return True
-    return any(title_in(entry).casefold() == wanted and entry.signature.get("ns") == told.ns
-               for entry in candidate.entries)  # fmt: skip
+def homes_of(candidates: Iterable[Candidate]) -> dict[tuple[str, str], list[Candidate]]:
+    """The documents that have a part of a conversation or note already, by its title and namespace."""
+    homes: dict[tuple[str, str], list[Candidate]] = {}
+    for each in candidates:
+        held = {(title_in(entry).casefold(), entry.signature.get("ns")) for entry in each.entries}
+        for key in sorted(held):
+            homes.setdefault(key, []).append(each)
+    return homes
+
+
+@lru_cache(maxsize=1 << 14)
+def slug_for(title: str) -> str:
+    """The id that a document of this title has if nothing else bears it."""
+    return slug_of(title, ())
 
 
 def size_of(entries: Iterable[Entry]) -> int:
@@ -153,16 +168,18 @@ def gather(
     near = [entry for told in titled for entry in told.entries]
     near += [entry for each in open_ones for entry in each.entries]
     chance = chances(library, near)
-    there = [subject_of(each) for each in open_ones]
+    there = {each.topic: subject_of(each) for each in open_ones}
+    homes = homes_of(open_ones)
     found: list[Subject] = []
     for told in titled:
-        homes = [at for at, each in enumerate(open_ones) if holds(each, told)]
-        if homes:
-            add(there[min(homes, key=lambda at: there[at].tokens)], told)
+        known = [there[each.topic] for each in homes.get(told.key, ())]
+        known += [there[slug] for slug in [slug_for(told.title)] if slug in there]
+        if known:
+            add(min(known, key=lambda subject: subject.tokens), told)
         else:
             found.append(add(Subject("", told.ns, Group("")), told))
             found[-1].is_open = not told.is_file or found[-1].tokens < TINY
-    placed = together([*there, *found], chance, telling_words(library, near), ROOM * limit_tokens)
+    placed = together([*there.values(), *found], chance, telling_words(library, near), ROOM * limit_tokens)
     titles = [each.title for each in candidates]
     names = {each.topic: (each.title, only_title(each.entries)) for each in open_ones}
     used = set(taken)
@@ -171,20 +188,25 @@ def gather(
         topic = subject.topic
         if subject.new and not topic:
             title = name_of([told.title for told in subject.new], subject.group, titles)
-            topic = slug_of(title, used)
+            topic = id_for(title, used)
             used.add(topic)
             titles.append(title)
             steps.append(Create(topic, title))
         elif subject.new and topic not in fixed:
             name = new_name(names[topic], subject)
-            if name and slug_of(name, ()) not in used:
-                old, topic = topic, slug_of(name, used)
+            if name and id_for(name, ()) not in used:
+                old, topic = topic, id_for(name, used)
                 used.add(topic)
                 steps += [Create(topic, name), Merge((topic, old), topic, name)]
         for told in subject.new:
             alone = not subject.topic and len(subject.new) == 1
             steps += [Extend(topic, heading, seqs) for heading, seqs in sections_of(told, alone)]
     return steps
+
+
+def id_for(title: str, taken: Collection[str]) -> str:
+    """A topic id for a title; of several conversations' titles the first is enough."""
+    return slug_of(title.partition(", ")[0], taken)
 
 
 def new_name(known: tuple[str, str], subject: Subject) -> str:
@@ -310,7 +332,7 @@ def sections_of(told: Titled, alone: bool) -> list[tuple[str, tuple[int, ...]]]:
 def name_of(titles: Sequence[str], group: Group, avoid: Collection[str]) -> str:
     """A name for what titles are about: the words that at least half of them share, else the title that says most."""
     each = list(dict.fromkeys(titles))
-    used = {slug_of(title, ()) for title in avoid}
+    used = {slug_for(title) for title in avoid}
     weight = {title: sum(group.counts[term] for term in title_terms(title)) for title in each}
     ranked = sorted(each, key=lambda title: (-weight[title], each.index(title)))
     if len(each) == 1:
@@ -320,7 +342,7 @@ def name_of(titles: Sequence[str], group: Group, avoid: Collection[str]) -> str:
     choices += [[shared, title] for title in ranked if shared]
     choices += [[ranked[0], title] for title in ranked[1:]]
     names = [fitted(choice) for choice in choices]
-    return next((name for name in names if slug_of(name, ()) not in used), names[0])
+    return next((name for name in names if slug_for(name) not in used), names[0])
 
 
 def shared_words(titles: Sequence[str]) -> str:
