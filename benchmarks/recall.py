@@ -133,6 +133,7 @@ def main() -> None:
         "--dev", default="", help="conversations to choose on, by number or name; default 1,3,5 of LoCoMo"
     )
     parser.add_argument("--test", default="", help="conversations to report; default: the others")
+    parser.add_argument("--halves", action="store_true", help="every second question is for choosing instead")
     parser.add_argument("--entries", choices=("turns", "facts"), default="turns")
     parser.add_argument("--limit", type=int, default=0, help="the first so many conversations only")
     parser.add_argument("--only", choices=("all", "ours", "peers", "ablation", "loco", "replies"), default="all")
@@ -142,6 +143,8 @@ def main() -> None:
     given = parser.parse_args()
     found = read(given.data, given.entries)[: given.limit or None]
     asked = asked_of(found, given.dev, given.test)
+    if given.halves:
+        asked = replace(asked, dev=tuple(at % 2 == 0 for at in range(len(asked.questions))))
     print(told(asked), flush=True)
     results: dict[str, Any] = {"part": told(asked)}
     if given.only in ("all", "ours", "peers"):
@@ -526,6 +529,7 @@ def ablation_row(asked: Asked, name: str, own: Judged, base: Judged) -> dict[str
         here = own.only(keep)
         change = here.at(5) - base.only(keep).at(5)
         row[part] = {
+            "recall@1": percent(here.at(1)),
             "recall@5": percent(here.at(5)),
             "ndcg@5": percent(here.at(5, "ndcg")),
             "change": percent(change),
