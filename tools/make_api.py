@@ -35,7 +35,7 @@ LAST = "For programs that build on it"
 NAMES = {
     "What is found": "Hit Unit Answer Evidence Round CatalogRow Match Page Trace Held Filter Switches",
     "What was done": "Appended Extracted Report Outcome Imported Exported Loaded Forgotten Learned Usage",
-    "The state of a library": "Status Stats Spent Finding Problem Review Edit Row Comparison Version",
+    "The state of a library": "Status Stats Spent Finding Problem Review Edit Row Comparison Strayed Version",
     "Documents": "parse render Document Header Block Entry Signature Span CURRENT",
     "Plans": "Plan Create Extend Join Retire Split Part Merge Summarise Divide Link",
     "Models": "Model Request Reply Message Tool Call Scripted",
