@@ -7,6 +7,7 @@ It runs in a Python that has what the package needs; nothing of infinimem is imp
 (what its `add` does by default). A buffer goes in as CURRENT, so that only consolidation is asked of the model.
 """
 
+import argparse
 import json
 import sys
 from importlib import import_module
@@ -14,7 +15,11 @@ from pathlib import Path
 
 
 def main() -> None:
-    source, url, folder = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    for name in ("source", "url", "folder"):
+        parser.add_argument(name)
+    given = parser.parse_args()
+    source, url, folder = given.source, given.url, given.folder
     sys.path.insert(0, source)
     configs = import_module("infini_memory.config")
     memories = import_module("infini_memory.memory")

@@ -83,8 +83,9 @@ class Answer:
 
     `stop` says why the search ended, `failed` why an answer that was asked for could not be written, and then
     `fallback` is True. `nearest` is what comes nearest to a question that memory does not answer. `dropped` are
-    statements of the model without support, `removed` counts its citations of entries that do not exist. `withheld`
-    counts what a search finds for the question and the access rules keep from the model.
+    statements of the model without support, `removed` counts its citations of entries that do not exist, or that
+    bear nothing of their statement out. `withheld` counts what a search finds for the question and the access
+    rules keep from the model.
     """
 
     text: str

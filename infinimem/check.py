@@ -155,9 +155,9 @@ def check(root: Path, now: datetime, *, fix: bool = False) -> list[Finding]:
     Repairs sign plain bullets, renumber clashing seqs, note hand edits in evidence and recount; they are
     one transaction. Without `fix` nothing is written.
     """
-    with exclusive(root / FLUSH_LOCK, doing="flush"):
+    with exclusive(root / FLUSH_LOCK, doing="flush", reading=not fix):
         returned = returned_findings(root, now, fix=fix)
-        with hold(root) as note:
+        with hold(root, reading=not fix) as note:
             survey = examine(root, note, now)
             findings = survey.findings
             if fix and (survey.fixed or survey.evidence or survey.rewritten):
@@ -184,9 +184,9 @@ def preview(root: Path, now: datetime, large: int = LARGE) -> tuple[list[Finding
 
     From `large` bytes on not all of a library is kept in memory, which changes nothing of what is found.
     """
-    with exclusive(root / FLUSH_LOCK, doing="flush"):
+    with exclusive(root / FLUSH_LOCK, doing="flush", reading=True):
         returned = returned_findings(root, now, fix=False)
-        with hold(root) as note:
+        with hold(root, reading=True) as note:
             survey = examine(root, note, now, large)
             return in_order([*returned, *survey.findings]), diff_of(survey)
 
@@ -628,13 +628,27 @@ def check_succession(survey: Survey) -> None:
     }
     for document in survey.documents():
         for entry in document.entries if document.id != CURRENT and writable(document) else ():
-            for old in parse_seqs(entry.signature.get("supersedes")):
-                if old in shown and old not in entry.seqs:
-                    message = (
-                        f"replaces seq {old}, which {shown[old]} still shows; the next flush retires it where a rule "
-                        "allows that, else delete that line, or the `supersedes`"
-                    )
-                    survey.say(document.path, entry.span.start + 1, message, "unsettled", fixable=False)
+            olds = [seq for seq in parse_seqs(entry.signature.get("supersedes")) if seq in shown]
+            for run in runs_of([seq for seq in olds if seq not in entry.seqs]):
+                where, them = shown[run[0]], ("it", "that line") if len(run) == 1 else ("them", "those lines")
+                where += " and others" if len({shown[seq] for seq in run}) > 1 else ""
+                still = "still shows" if where == shown[run[0]] else "still show"
+                message = (
+                    f"replaces seq {render_seqs(run)}, which {where} {still}; the next flush retires {them[0]} where a "
+                    f"rule allows that, else delete {them[1]}, or the `supersedes`"
+                )
+                survey.say(document.path, entry.span.start + 1, message, "unsettled", fixable=False)
+
+
+def runs_of(seqs: Sequence[int]) -> list[list[int]]:
+    """Seqs in runs without a gap: a finding speaks of a run."""
+    runs: list[list[int]] = []
+    for seq in sorted(seqs):
+        if runs and seq == runs[-1][-1] + 1:
+            runs[-1].append(seq)
+        else:
+            runs.append([seq])
+    return runs
 
 
 def check_links(survey: Survey) -> None:

@@ -143,6 +143,11 @@ class Library:
             self._read = read = (looks, load_settings(self.root))
         return read[1]
 
+    def _require_library(self) -> None:
+        """Raise `NoLibrary` where the library that was opened is gone."""
+        if not is_library(self.root):
+            raise NoLibrary(f"{self.root} is no library any more: it was moved or deleted; open it where it is now")
+
     # access
 
     def place(self) -> Path:
@@ -150,6 +155,7 @@ class Library:
 
         Whatever reads files for an audience, such as an export, reads them here and nowhere else.
         """
+        self._require_library()
         if not self.is_restricted:
             return self.root
         from infinimem.access.view import view
@@ -172,7 +178,8 @@ class Library:
         return bool(self.audience and self.settings.access(self.audience))
 
     def owner_only(self, what: str) -> None:
-        """Refuse what would tell an audience more than it may see. Raises `BadInput`."""
+        """Refuse what would tell an audience more than it may see. Raises `BadInput`, `NoLibrary`."""
+        self._require_library()
         require(
             not self.is_restricted,
             f"{what} is for the library's owner: the setting access keeps something from {self.audience}",
@@ -229,6 +236,7 @@ class Library:
         key: str = "",
     ) -> Appended:
         """Like `write`, and also says whether anything was stored: a repeated `key` stores nothing. Raises the same."""
+        self._require_library()
         shared = {
             "time": time,
             "source": source,
@@ -811,6 +819,7 @@ class Library:
         Raises `UnknownTopic`, and `BadInput` for a date in the filter that is none.
         """
         require(isinstance(query, str), "a query is a text")
+        require(isinstance(k, int) and k > 0, f"k is how many are wanted, a whole number above 0, not {k!r}")
         k = min(k, MOST_HITS)
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
@@ -840,6 +849,7 @@ class Library:
         fails is no error: `.failed` says why, and the evidence is there.
         """
         require(isinstance(question, str), "a question is a text")
+        require(isinstance(k, int) and k >= 0, f"k is pieces of evidence, a whole number (0: as set), not {k!r}")
         if filter.topic:
             filter = replace(filter, topic=self._require(filter.topic))
         k = min(k or self.settings.count("ask.k"), MOST_HITS)

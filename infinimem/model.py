@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from infinimem.errors import BadInput
 
 CURRENT = "CURRENT"
 """The buffer's id wherever a topic id is expected."""
@@ -248,15 +250,31 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What may be recalled, decided before ranking. Dates may be partial: filters test overlap."""
+    """What may be recalled, decided before ranking. Dates may be partial: filters test overlap.
 
-    where: tuple[tuple[str, str], ...] = ()
+    `where` is a mapping, or pairs, of fields and what they are to be. Raises `BadInput` for anything else.
+    """
+
+    where: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
     since: str = ""
     until: str = ""
     topic: str = ""
     retired: bool = False
     as_of: str = ""
     known_at: str = ""
+
+    def __post_init__(self) -> None:
+        where = self.where.items() if isinstance(self.where, Mapping) else self.where
+        pairs = tuple(where) if not isinstance(where, str | bytes) and isinstance(where, Iterable) else (where,)
+        if not all(isinstance(pair, Sequence) and list(map(type, pair)) == [str, str] for pair in pairs):
+            raise BadInput(f"`where` is a mapping of texts such as {{'source': 'Ines'}}, not {self.where!r}")
+        object.__setattr__(self, "where", tuple(map(tuple, pairs)))
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """`where` as pairs."""
+        assert isinstance(self.where, tuple)
+        return self.where
 
 
 @dataclass(frozen=True, slots=True)

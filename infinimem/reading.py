@@ -220,7 +220,7 @@ def resolve_topic(root: Path, name: str, before: Callable[[str], str | None]) ->
         return None
     try:
         place = safe_path(root, path_of(topic))
-    except BadInput:  # out of the library, or through a symbolic link
+    except (BadInput, NeedsAttention):  # out of the library, or through a symbolic link
         return None
     from infinimem.plan.desk import aux_value, is_redirect
 

@@ -8,6 +8,7 @@ line shown, for who wants no motion.
 
 from __future__ import annotations
 
+import argparse
 import os
 import pty
 import re
@@ -229,6 +230,9 @@ def plain_lines(scenes: Sequence[Scene]) -> list[str]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("file", nargs="?", type=Path, default=Path(PICTURE), help=f"where to; {PICTURE} by default")
+    target = parser.parse_args().file
     with tempfile.TemporaryDirectory() as place:
         scenes = record(Path(place))
-    Path(sys.argv[1] if len(sys.argv) > 1 else PICTURE).write_text(picture(scenes), "utf-8")
+    target.write_text(picture(scenes), "utf-8")

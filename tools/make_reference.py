@@ -7,11 +7,11 @@ All of it is in the repository and in the wheel, so that an installed infinimem 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -109,4 +109,6 @@ def write_all(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_all(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT, help="where to; the repository by default")
+    write_all(parser.parse_args().folder)

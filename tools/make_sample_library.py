@@ -7,6 +7,7 @@ The same entries and the same code give the same bytes: the clock is the entries
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import sys
@@ -29,10 +30,9 @@ ONLY_HERE = frozenset({"at", "label", "subject", "lang", "supersedes"})
 
 def main(arguments: Sequence[str]) -> int:
     """Make the library in the folder that the one argument names, and say what is in it."""
-    if len(arguments) != 1:
-        print("usage: python tools/make_sample_library.py OUT", file=sys.stderr)
-        return 2
-    out = Path(arguments[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out", type=Path, help="a new folder")
+    out: Path = parser.parse_args(arguments).out
     if out.exists() and any(out.iterdir()):
         print(f"{out} is not empty; nothing was written. Name a new folder.", file=sys.stderr)
         return 1

@@ -261,12 +261,20 @@ def untelling_outcomes(
         why = outcome.why
         for real in sorted(shown, key=len, reverse=True):
             why = why.replace(real, shown[real])
-        seqs = {*named_seqs(step), *map(int, NUMBER.findall(why))}
+        telling = without_names(why, [topic for topic in topics_in_step(step) if (place / path_of(topic)).is_file()])
+        seqs = {*named_seqs(step), *map(int, NUMBER.findall(telling))}
         unseen = any(not (place / path_of(topic)).is_file() for topic in topics_named(step))
-        if unseen or rules.words.in_name(why) or not rules.hidden.isdisjoint(seqs):
+        if unseen or rules.words.in_name(telling) or not rules.hidden.isdisjoint(seqs):
             why = NOT_TOLD
         found.append(replace(outcome, step=step, why=why))
     return tuple(found)
+
+
+def without_names(why: str, topics: Iterable[str]) -> str:
+    """A reason without the names of topics that may be seen: a `1` in one of them is no seq."""
+    for topic in sorted(topics, key=len, reverse=True):
+        why = why.replace(topic, " ")
+    return why
 
 
 def named_seqs(step: Step) -> set[int]:

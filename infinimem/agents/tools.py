@@ -318,6 +318,7 @@ def consolidate(library: Library, arguments: Mapping[str, Any], filter: Filter) 
     plan = arguments.get("plan")
     if is_nothing(plan):
         return give_task(library, filter)
+    from infinimem.consolidate.story import in_runs
     from infinimem.plan.paper import named, parse_plan
 
     try:
@@ -325,7 +326,7 @@ def consolidate(library: Library, arguments: Mapping[str, Any], filter: Filter) 
     except BadPlan as error:
         told = reader.one_line(error)
         raise Fault(f"{told}; nothing was changed. For the task: call consolidate without plan") from error
-    skipped = [f"{named(outcome.step)}: {outcome.why}" for outcome in report.skipped]
+    skipped = [f"{step if isinstance(step, str) else named(step)}: {why}" for step, why in in_runs(report.skipped)]
     topics = ", ".join([*report.created, *report.changed]) or "none"
     entries = "1 entry" if len(report.seqs) == 1 else f"{len(report.seqs)} entries"
     notes = [f"{entries} sorted, {len(report.retired)} retired; documents: {topics}"]

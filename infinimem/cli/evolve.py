@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from infinimem.evolve.reconsolidate import Learned
     from infinimem.evolve.review import Edit, Proposal, Review
     from infinimem.evolve.timeline import Held
-    from infinimem.model import Step
+    from infinimem.model import Link, Step
 
 app = command_app()
+FIRST_WORDS = 60
+"""Characters of an entry that are shown where one only has to know which it is."""
 
 
 # review
@@ -294,11 +296,14 @@ def reconsolidate(
     Nothing but links changes, `undo` takes them back, and no flush does this by itself. A question that is asked
     again counts once, and it takes links.questions different ones.
     """
-    learned = shown_library(ctx).reconsolidate(dry_run=dry_run)
+    library = shown_library(ctx)
+    learned = library.reconsolidate(dry_run=dry_run)
     if wants_json(ctx):
         emit(learned_values(learned, dry_run=dry_run))
     else:
-        print_learned(learned, dry_run=dry_run)
+        index = library.index()
+        words = {seq: unit.text for one in learned.lessons for seq in ends_of(one.step) for unit in index.standing(seq)}
+        print_learned(learned, words, dry_run=dry_run)
     return learned.report.exit_code
 
 
@@ -311,15 +316,27 @@ def learned_values(learned: Learned, *, dry_run: bool) -> dict[str, Any]:
     return {"lessons": lessons, "report": values_of(learned.report, dry_run=dry_run)}
 
 
-def print_learned(learned: Learned, *, dry_run: bool) -> None:
-    """Each link in a sentence."""
-    from infinimem.cli.flush import say_skipped
+def ends_of(step: Link) -> tuple[int, ...]:
+    """The seqs that a link ties together."""
+    from infinimem.text.signature import parse_seqs
 
-    for one in learned.lessons:
+    return (*parse_seqs(step.source), *parse_seqs(step.to))
+
+
+def print_learned(learned: Learned, words: Mapping[int, str], *, dry_run: bool) -> None:
+    """Each pair in a sentence, with the first words of both; its two links are one thing learnt."""
+    from infinimem.cli.flush import say_skipped
+    from infinimem.text.lines import cut_at_word
+
+    pairs = {(one.step.remove, *sorted(ends_of(one.step))): one for one in reversed(learned.lessons)}
+    for one in reversed(pairs.values()):
         mark = paint("-", "red") if one.step.remove else paint("+", "green")
         out(f"{mark} {shown(one.why)}")
+        for seq in ends_of(one.step):
+            out(f"  {seq}  {shown(cut_at_word(on_one_line(words.get(seq, '')), FIRST_WORDS))}")
     say_skipped(learned.report)
-    number = count(len(learned.lessons) - len(learned.report.skipped), "link")
+    links = len(learned.lessons) - len(learned.report.skipped)
+    number = f"{count(links, 'link')} ({count(len(pairs), 'pair')})"
     if not learned.lessons:
         say("nothing to link: no two entries answered enough different questions together")
     elif dry_run:

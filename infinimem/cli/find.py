@@ -384,7 +384,7 @@ def say_how(answer: Answer, filter: Filter) -> None:
     if used:
         say(f"filters: {', '.join(used)}")
     if answer.removed:
-        say(f"{count(answer.removed, 'citation')} of no entry taken out")
+        say(f"{count(answer.removed, 'citation')} that bore nothing out taken out")
     for statement in answer.dropped:
         say(f"without support, left out: {shown(on_one_line(statement))}")
     usage = answer.usage
@@ -394,7 +394,7 @@ def say_how(answer: Answer, filter: Filter) -> None:
 def filter_words(filter: Filter) -> list[tuple[str, str]]:
     """The parts of a filter that are set."""
     pairs = [("since", filter.since), ("until", filter.until), ("as of", filter.as_of), ("known at", filter.known_at)]
-    where = [("where", f"{key}={value}") for key, value in filter.where]
+    where = [("where", f"{key}={value}") for key, value in filter.pairs]
     return [*where, *((name, value) for name, value in pairs if value)]
 
 

@@ -68,8 +68,11 @@ def flush(
     What is not carried out is listed on standard error, nothing of it is lost, and the exit code is 5.
     """
     if root:
-        if dry_run or estimate or plan or plan_out or plan_template:
-            raise BadInput("--root flushes many libraries; a plan is for one of them: use -L DIR")
+        given = {"--dry-run": dry_run, "--estimate": estimate, "--plan": plan, "--plan-out": plan_out,
+                 "--plan-template": plan_template}  # fmt: skip
+        alone = next((name for name, is_given in given.items() if is_given), "")
+        if alone:
+            raise BadInput(f"{alone} is for one library, and --root flushes many: use -L DIR {alone}")
         return flush_root(ctx, root, planner, jobs)
     library = shown_library(ctx)
     if plan_template:
@@ -91,6 +94,12 @@ def flush(
     if estimate:
         tell_estimate(ctx, report, library.settings)
         return 0
+    if plan_out == "-" and wants_json(ctx):  # one value on standard output, and the plan is part of it
+        from infinimem.plan.paper import render_plan
+
+        emit({**values_of(report, dry_run=True), "plan": render_plan(report.plan)})
+        say_skipped(report)
+        return report.exit_code
     if plan_out:
         write_plan(report, plan_out)
     if not plan_out or dry_run or wants_json(ctx):
@@ -347,6 +356,7 @@ def values_of(report: Report, *, dry_run: bool) -> dict[str, Any]:
         "notes": list(report.notes),
         "settled": list(report.settled),
         "diff": report.diff,
+        "plan": "",
         "planner": report.planner,
         "failures": list(report.failures),
         "commit": report.commit,
@@ -423,6 +433,7 @@ def print_changes(rows: list[tuple[str, str, str]]) -> None:
 
 def say_skipped(report: Report) -> None:
     """What was refused or had gone stale, each with its reason; and what became of the commit."""
+    from infinimem.consolidate.story import in_runs
     from infinimem.model import Summarise
     from infinimem.plan.paper import named
     from infinimem.text.signature import render_seqs
@@ -446,10 +457,10 @@ def say_skipped(report: Report) -> None:
         say(f"committed {report.commit}")
     if report.uncommitted:
         say(on_one_line(report.uncommitted))
-    for outcome in report.skipped:
-        is_file = isinstance(outcome.step, Summarise) and not outcome.step.text  # what undo passed over
-        step = "" if is_file else f"{named(outcome.step)}: "
-        say(f"skipped: {step}{on_one_line(outcome.why)}")
+    for step, why in in_runs(report.skipped):
+        is_file = isinstance(step, Summarise) and not step.text  # what undo passed over
+        name = "" if is_file else f"{step if isinstance(step, str) else named(step)}: "
+        say(f"skipped: {name}{on_one_line(why)}")
 
 
 def print_diff(diff: str) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 app = command_app()
 
+SHOWN = 10
+"""Files that are no text which are named; `--json` names them all."""
 COMMANDS = 4
 """Commands that rewrite a history in which no file was named after what is gone."""
 
@@ -102,6 +104,7 @@ def values_of(report: Forgotten) -> dict[str, Any]:
         "copies": [{"seq": copy.seq, "path": copy.path, "line": copy.line, "why": copy.why} for copy in report.copies],
         "searched": report.searched,
         "remains": [{"path": one.path, "line": one.line, "what": one.what} for one in report.remains],
+        "unread": list(report.unread),
         "notes": list(report.notes),
         "git": {
             "repository": history.repository,
@@ -146,7 +149,11 @@ def tell(report: Forgotten) -> None:
             place = f"{one.path}:{one.line}" if one.line else one.path
             out(f"  {paint(shown(place), 'cyan')}: {shown(on_one_line(one.what))}")
     else:
-        out(f"{searched}: none holds their words")
+        out(f"{searched}: none{' of those that are text' * bool(report.unread)} holds their words")
+    if report.unread:
+        more = f" and {len(report.unread) - SHOWN:,} more" * (len(report.unread) > SHOWN)
+        number = count(len(report.unread), "file is", "files are")
+        say(f"{number} no text (UTF-8) and may hold them: {shown(', '.join(report.unread[:SHOWN]))}{more}")
     tell_history(report.history)
 
 

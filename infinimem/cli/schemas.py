@@ -295,7 +295,7 @@ def answer_schema(**of_many: Schema) -> Schema:
         failed=text("why an answer that was asked for was not written; empty otherwise"),
         why=text("why memory does not answer; empty otherwise"),
         dropped=rows(text(), "statements of the model without support, left out of the answer"),
-        removed=number("citations of entries that do not exist, taken out"),
+        removed=number("citations of entries that do not exist, or bear nothing of their statement out, taken out"),
         withheld=number("entries that fit the question and that the access rules keep from the model"),
         usage=USAGE,
     )
@@ -326,6 +326,7 @@ def report_schema() -> Schema:
         signed=rows(text(), "topics in which bullets that were typed by hand became entries"),
         forgotten=rows(number(least=1), "forgotten before, brought back by a merge, and forgotten again"),
         diff=text("unified diff; with dry_run only"),
+        plan=text("the plan as YAML; with --plan-out - only"),
         planner={"enum": ["lexical", "model"]},
         failures=rows(text(), "what the model could not do"),
         commit=text("the git commit that keeps it; empty when none was made"),
@@ -350,6 +351,7 @@ def forget_schema() -> Schema:
         copies=rows(record(seq=number(least=1), **place, why=text()), "entries with the same words, still there"),
         searched=number("files, afterwards"),
         remains=rows(record(**place, what=text()), "what still holds the words"),
+        unread=rows(text(), "files that are no text in UTF-8, inside which the search does not see"),
         notes=rows(text()),
         git=record(
             repository=text("empty where there is none"),

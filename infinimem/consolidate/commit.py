@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from infinimem.consolidate.run import Finder, Report, Run, prepare, seqs_of, topics_in
+from infinimem.consolidate.story import deeds
 from infinimem.errors import ChangedOnDisk
 from infinimem.model import (
     Change,
@@ -247,6 +248,7 @@ def put_on_disk(run: Run, finished: Finished) -> list[str]:
             "seqs": render_seqs(sorted(seqs_of(finished.consumed))),
             "retired": render_seqs(sorted(step.seq for step in run.desk.retired)),
             "made": render_seqs(sorted(seqs_of(part for parts in run.desk.made.values() for part in parts))),
+            "did": deeds(taken_steps(run)[::-1], finished.removed, seqs_of(finished.consumed)),
             "lines": ["".join(entry_lines(entry.signature, entry.text)) for entry in finished.consumed],
             "void": void_lines(run, finished, following - 1),
         }

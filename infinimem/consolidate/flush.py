@@ -95,7 +95,7 @@ def flush(
     is skipped and said in the report.
     """
     started = clock_time.monotonic()
-    with exclusive(root / FLUSH_LOCK, doing="flush"):
+    with exclusive(root / FLUSH_LOCK, doing="flush", reading=dry_run):
         taken = take_buffer(root, now, following=following, sign=not dry_run and not if_due)
         refuse_unreadable(root, taken.document)
         reason = is_due(taken.document, settings, now)
@@ -160,7 +160,7 @@ class Taken:
 def take_buffer(root: Path, now: datetime, *, following: bool, sign: bool) -> Taken:
     """Read CURRENT, of one that follows another only the beginning; with `sign`, plain bullets get their seqs first."""
     signed: tuple[str, ...] = ()
-    with hold(root) as note:
+    with hold(root, reading=not sign) as note:
         if sign:
             if not following:
                 sign_buffer(root, note, now)

@@ -116,13 +116,14 @@ def supersede_in_buffer(run: Run) -> None:
 def supersede_in_topics(run: Run, index: Finder) -> None:
     """Where the writer said what an entry replaces, the old one leaves the visible surface, wherever it stands."""
     for entry in sorted(run.buffer.entries.values(), key=lambda entry: entry.seq):
-        for seq in parse_seqs(entry.signature.get("supersedes")):
-            if seq in run.buffer.entries or any(gone.seq == seq for gone in run.desk.retired):
-                continue
-            places = index.standing(seq)
+        retired = {gone.seq for gone in run.desk.retired}
+        olds = [seq for seq in parse_seqs(entry.signature.get("supersedes")) if seq not in run.buffer.entries]
+        standing = {seq: index.standing(seq) for seq in olds if seq not in retired}
+        records = read_records(run.root, [seq for seq, places in standing.items() if not places])
+        for seq, places in standing.items():
             run.load(unit.topic for unit in places)
             if not places:
-                record = read_records(run.root, [seq]).get(seq)
+                record = records.get(seq)
                 if record is not None and (record.entries or record.events):
                     run.outcomes.append(Outcome(Retire(seq, entry.seq, "superseded"), "no-op", "it is retired already"))
                     continue

@@ -288,7 +288,7 @@ def with_seqs(run: Run, step: Step) -> Step:
     """A division with seqs for its pieces: taken from the library for good, or in a dry run only looked at."""
     if not isinstance(step, Divide):
         return step
-    with hold(run.root) as note:
+    with hold(run.root, reading=run.dry) as note:
         taken = [seq for parts in run.desk.made.values() for part in parts for seq in part.seqs]
         first = max([next_seq(run.root, note), *(seq + 1 for seq in taken)])
         if not run.dry:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from infinimem.consolidate.run import Report
-from infinimem.model import Divide, Extend, Join, Link, Merge, Retire, Split, Step
+from infinimem.model import Divide, Extend, Join, Link, Merge, Outcome, Retire, Split, Step
 from infinimem.text.signature import render_seqs
+
+if TYPE_CHECKING:
+    from infinimem.consolidate.run import Report
 
 
 def gains(report: Report) -> dict[str, int]:
@@ -28,12 +32,49 @@ def gains(report: Report) -> dict[str, int]:
     return {topic: len(seqs) for topic, seqs in holds.items()}
 
 
+def in_runs(skipped: Iterable[Outcome]) -> list[tuple[Step | str, str]]:
+    """What was skipped, each with its reason; retirements refused for the same one together: `retire 4-30`."""
+    lines: list[tuple[Step | str, str]] = []
+    runs: dict[tuple[int, str], list[int]] = {}
+    places: dict[tuple[int, str], int] = {}
+    for outcome in skipped:
+        step = outcome.step
+        if not isinstance(step, Retire):
+            lines.append((step, outcome.why))
+            continue
+        alike = (step.by, re.sub(rf"\b{step.seq}\b", "{}", outcome.why))
+        if alike not in runs:
+            places[alike] = len(lines)
+            lines.append((step, outcome.why))
+        runs.setdefault(alike, []).append(step.seq)
+    for alike, seqs in runs.items():
+        if len(seqs) > 1:
+            together = render_seqs(sorted(set(seqs)))
+            lines[places[alike]] = f"retire {together}", alike[1].replace("{}", together)
+    return lines
+
+
 def home_of(topic: str, later: Iterable[Step]) -> str:
     """Where a document is in the end, after the merges that came later in the run."""
     for step in later:
         if isinstance(step, Merge) and topic in step.topics:
             topic = step.into
     return topic
+
+
+def deeds(steps: Sequence[Step], removed: Collection[str], seqs: Sequence[int]) -> list[str]:
+    """What a change did, for its history: in numbers where it is much."""
+    links = [step for step in steps if isinstance(step, Link)]
+    lines = [f"{len(seqs)} {'entry' if len(seqs) == 1 else 'entries'} flushed"] if seqs else []
+    lines += stories([step for step in steps if not isinstance(step, Link | Retire)], removed)
+    retired = sum(isinstance(step, Retire) for step in steps)
+    lines += [f"{retired} retired"] if retired else []
+    for what, number in (
+        ("made", sum(not one.remove for one in links)),
+        ("taken away", sum(one.remove for one in links)),
+    ):
+        lines += [f"{number} {'link' if number == 1 else 'links'} {what}"] if number else []
+    return lines
 
 
 def stories(steps: Iterable[Step], removed: Collection[str]) -> list[str]:

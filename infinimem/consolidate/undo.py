@@ -14,13 +14,14 @@ from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.run import Finder, Report, seqs_of
 from infinimem.model import CURRENT, Change, Document, Entry, Outcome, Span, Summarise, topic_of
 from infinimem.store import transaction
-from infinimem.store.buffer import hold, next_seq, note_state, write_log
+from infinimem.store.buffer import evidence_high, hold, next_seq, note_state, write_log
 from infinimem.store.evidence import append_to_evidence, event_line, retire_line
 from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, UNDO
 from infinimem.store.lock import exclusive
 from infinimem.store.read import read_file
 from infinimem.store.summaries import note_versions
+from infinimem.store.transaction import UNDO_KEPT
 from infinimem.text.document import edit, entry_lines, parse, parse_lines, parse_piece, render
 from infinimem.text.lines import BOM, ending_of, join_lines, split_lines
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -32,9 +33,9 @@ def undo(root: Path, finder: Callable[[], Finder], now: datetime, *, dry_run: bo
     Documents go back to what they were, entries go back into CURRENT before later writes, evidence gains an
     `unflush` event. A document edited since is left alone, and with it those that share entries with it.
     """
-    with exclusive(root / FLUSH_LOCK, doing="flush"):
+    with exclusive(root / FLUSH_LOCK, doing="flush", reading=dry_run):
         index = finder()
-        with hold(root) as note:
+        with hold(root, reading=dry_run) as note:
             return undo_last(root, note, index, timestamp(now), dry_run=dry_run)
 
 
@@ -42,7 +43,7 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
     """The undo itself, under the lock."""
     name, record = transaction.read_undo(root)
     if not name:
-        return Report(reason="there is no flush to undo")
+        return Report(reason=why_nothing(root))
     file = read_file(root, BUFFER)
     refuse_unreadable(root, file.document)
     rows = [(number, row) for number, row in enumerate(record["changes"]) if row["path"].startswith("topics/")]
@@ -99,6 +100,14 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
 def both(state: State, part: Callable[[Document], Any]) -> tuple[Any, Any]:
     """A part of a document now, and before; of one that goes, of nothing."""
     return part(parse(state.path, state.now)), part(parse(state.path, state.old or b""))
+
+
+def why_nothing(root: Path) -> str:
+    """Why there is nothing to undo: nothing was flushed yet, or it was all too long ago."""
+    if not evidence_high(root):
+        return "there is no flush to undo"
+    kept = f"undo reaches back over the {UNDO_KEPT} newest changes (a fixed number, in {UNDO}), each once"
+    return f"there is no flush left to undo: {kept}; git keeps more, where it keeps the library"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from infinimem.ask import Answer, Evidence
-from infinimem.errors import BadInput, NotFound
+from infinimem.errors import BadInput, NotFound, StorageFailed
 from infinimem.store.files import digest_of
-from infinimem.store.usage import note_recall, read_recalls
+from infinimem.store.usage import RECALLS, note_recall, read_recalls, why_unwritable
 from infinimem.text.words import content_words, query_words
 
 VERDICTS = ("good", "bad")
@@ -52,6 +52,9 @@ def note_verdict(root: Path, verdict: str, now: datetime) -> tuple[int, ...]:
     """Note what a person thinks of the last ask; gives the seqs that it showed."""
     if verdict not in VERDICTS:
         raise BadInput(f"a verdict is good or bad, not {verdict!r}")
+    why_not = why_unwritable(root / RECALLS)
+    if why_not:
+        raise StorageFailed(f"{root / RECALLS} cannot be written: {why_not}; the verdict was not noted")
     last = next((row for row in reversed(read_recalls(root)) if row.get("asked") and row.get("id")), None)
     if last is None:
         raise NotFound("nothing was asked here yet (or ask.notes is `no`); ask first, then say whether it was good")

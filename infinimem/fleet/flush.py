@@ -52,6 +52,7 @@ IN_USE = "in use"
 
 def flush_one(order: Order) -> Flushed:
     """Flush one library if it is due; whatever happens is told, never raised."""
+    from infinimem.consolidate.story import in_runs
     from infinimem.library import Library
 
     path, planner, patience = order
@@ -71,7 +72,7 @@ def flush_one(order: Order) -> Flushed:
         return Flushed(path, "failed", why=f"unexpected {type(error).__name__}: {error}"[:LONGEST])
     if not report.due or not report.flushed:
         return Flushed(path, "nothing", why="; ".join(report.failures)[:LONGEST])
-    left = [*report.failures, *report.notes, *(outcome.why for outcome in report.skipped)]
+    left = [*report.failures, *report.notes, *(why for _, why in in_runs(report.skipped))]
     return Flushed(path, "flushed", len(report.seqs), "; ".join(left)[:LONGEST])
 
 

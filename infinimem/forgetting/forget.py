@@ -28,7 +28,7 @@ from infinimem.forgetting.survey import (
     spare_members,
 )
 from infinimem.forgetting.traces import About, Traces, content_of, files_below, linked_below, traces_of
-from infinimem.forgetting.words import Words, readable, words_of
+from infinimem.forgetting.words import Words, is_plain, readable, words_of
 from infinimem.model import Change, Document, Entry, Span, path_of, topic_of
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
@@ -58,7 +58,8 @@ class Forgotten:
     """What was forgotten. `changed`, `removed` and `renamed` are files of the library, `erased` what else held it.
 
     `copies` are other entries with the same words, still there. `remains` is what a search of all `searched` files
-    found afterwards. `places` is where it stood: path, line, seq. With `dry_run` nothing was changed, nor searched.
+    found afterwards; `unread` are those that are no text, inside which it does not see. `places` is where it stood:
+    path, line, seq. With `dry_run` nothing was changed, nor searched.
     """
 
     seqs: tuple[int, ...] = ()
@@ -72,6 +73,7 @@ class Forgotten:
     erased: tuple[str, ...] = ()
     copies: tuple[Copy, ...] = ()
     remains: tuple[Remain, ...] = ()
+    unread: tuple[str, ...] = ()
     searched: int = 0
     notes: tuple[str, ...] = ()
     history: History = field(default_factory=History)
@@ -106,7 +108,7 @@ class Planned:
 
 def forget(root: Path, wanted: Wanted, now: datetime, *, dry_run: bool = False) -> Forgotten:
     """Forget entries for good. Raises `BadInput`, `UnknownSeq`, `NeedsAttention`; then nothing was changed."""
-    with exclusive(root / FLUSH_LOCK, doing="flush"):
+    with exclusive(root / FLUSH_LOCK, doing="flush", reading=dry_run):
         return forget_held(root, wanted, now, dry_run=dry_run)
 
 
@@ -127,7 +129,7 @@ def forget_held(
     done: Planned | None = None
     notes: list[str] = []
     for attempt in range(ATTEMPTS):
-        with hold(root) as note:
+        with hold(root, reading=dry_run) as note:
             if not dry_run:
                 sign_buffer(root, note, now)
             planned = plan(root, note, wanted, at, again=again, known=known)
@@ -144,11 +146,13 @@ def forget_held(
             done = planned
             break
     assert done is not None
-    remains, searched = search_everything(root, done.seqs, done.words, again=again)
+    remains, unread, searched = search_everything(root, done.seqs, done.words, again=again)
     report = report_of(done, at, dry_run=False)
     history = History() if again else history_of(root, done.words)
     copies = as_they_stand(root, report.copies)
-    return replace(report, copies=copies, remains=remains, searched=searched, notes=tuple(notes), history=history)
+    return replace(
+        report, copies=copies, remains=remains, unread=unread, searched=searched, notes=tuple(notes), history=history
+    )
 
 
 def forget_again(root: Path, index: Finder, now: datetime) -> tuple[int, ...]:
@@ -333,15 +337,18 @@ def is_state(path: str) -> bool:
 
 def search_everything(
     root: Path, seqs: Collection[int], words: Words, *, again: bool = False
-) -> tuple[tuple[Remain, ...], int]:
-    """What in any file of the library still holds forgotten entries or their words; and how many files there are."""
+) -> tuple[tuple[Remain, ...], tuple[str, ...], int]:
+    """What in any file still holds forgotten entries or their words; which files are no text; how many there are."""
     found: list[Remain] = []
+    unread: list[str] = []
     number = 0
     for path in files_below(root):
         number += 1
         if words.in_text(path):
             found.append(Remain(path, 0, "its name"))
         content = content_of(root, path)
+        if not is_plain(content):
+            unread.append(path)
         places = dict(words.places(readable(content)))
         for entry in () if again else parse(path, content).entries:
             if seqs_in(entry, seqs):
@@ -354,4 +361,4 @@ def search_everything(
             seqs_in(entry, seqs) for entry in parse(path, content).entries
         ):
             found.append(Remain(path, 0, "what it links to"))
-    return tuple(found), number
+    return tuple(found), tuple(unread), number

@@ -264,6 +264,17 @@ def readable(content: bytes) -> str:
     return text + "\n" + ESCAPE.sub(unescaped, text)
 
 
+def is_plain(content: bytes) -> bool:
+    """Whether bytes are text as we read it: packed or in UTF-16 they may hold any words unseen."""
+    if b"\0" in content:
+        return False
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 ESCAPE = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\x[0-9a-fA-F]{2}|\\[nt"/]')
 
 

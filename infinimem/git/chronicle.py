@@ -24,6 +24,8 @@ Standing = Callable[[int], Sequence[Unit]]
 """Every visible place of a seq."""
 
 
+REARRANGED = "topics rearranged"
+"""What evidence alone tells of a change that gave it no words."""
 FEW = 2000
 """Places that are asked of the index one by one; whoever wants more has all topics read once, which is faster."""
 
@@ -114,7 +116,12 @@ def blocks_in(document: Document) -> Iterator[Block]:
 
 def row_of(block: Block) -> Row:
     """A transaction as a line of history, its topics still to be found."""
-    fresh = [entry for entry in block.entries if not entry.signature.get("rev") and len(entry.seqs) == 1]
+    new = [entry for entry in block.entries if not entry.signature.get("rev") and len(entry.seqs) == 1]
+    divided = {
+        seq: event for event in block.events if event.get("why") == "split" for seq in parse_seqs(event.get("by"))
+    }
+    pieces = [entry for entry in new if entry.seq in divided]
+    fresh = [entry for entry in new if entry.seq not in divided]
     revised = [entry for entry in block.entries if entry.signature.get("rev")]
     gone = [gone_of(event, seq) for event in block.events if event.kind == "retire" for seq in event.seqs]
     back = [seq for event in block.events if event.kind == "unflush" for seq in event.seqs]
@@ -124,11 +131,14 @@ def row_of(block: Block) -> Row:
     parts += [f"undone, {counted(len(back), 'entry', 'entries')} back in CURRENT"] * bool(back)
     parts += [f"{counted(len(kept), 'entry', 'entries')} restored"] * bool(kept)
     parts += [f"the words of {counted(len(revised), 'line')} changed"] * bool(revised)
-    for why in dict.fromkeys(one.why for one in gone):
+    if pieces:
+        of = {divided[entry.seq].line for entry in pieces}
+        parts.append(f"{counted(len(of), 'entry', 'entries')} split into {len(pieces)}")
+    for why in dict.fromkeys(one.why for one in gone if one.why != "split" or not pieces):
         parts.append(f"{sum(one.why == why for one in gone)} {why}")
     parts += [f"{counted(len(lost), 'entry', 'entries')} forgotten"] * bool(lost)
-    seqs = {seq for entry in (*fresh, *revised) for seq in entry.seqs} | {*back, *kept, *lost}
-    return Row(block.at, ", ".join(parts) or "topics rearranged", (), tuple(sorted(seqs)), tuple(gone))
+    seqs = {seq for entry in (*new, *revised) for seq in entry.seqs} | {*back, *kept, *lost}
+    return Row(block.at, ", ".join(parts) or REARRANGED, (), tuple(sorted(seqs)), tuple(gone))
 
 
 def gone_of(event: Event, seq: int) -> Gone:
@@ -144,7 +154,8 @@ def history(root: Path, standing: Standing, most: int) -> list[Row]:
     for block in blocks(root):
         row = row_of(block)
         known = journal.pop(row.at, None)
-        rows.append(replace(row, topics=known.topics if known else topics_of(row, standing)))
+        what = known.what if known and row.what == REARRANGED else row.what
+        rows.append(replace(row, what=what, topics=known.topics if known else topics_of(row, standing)))
         if len(rows) >= most:
             break
     oldest = rows[-1].at if rows else ""
@@ -235,7 +246,9 @@ def journal_rows(root: Path) -> dict[str, Row]:
             continue
         topics = [topic_of(row["path"]) for row in undo["changes"] if row["path"].startswith(f"{TOPICS}/")]
         at = str(undo["about"].get("at", ""))
-        rows[at] = Row(at, f"{counted(len(topics), 'topic')} rearranged", tuple(topics))
+        did = undo["about"].get("did")
+        what = "; ".join(map(str, did)) if isinstance(did, list) else ""
+        rows[at] = Row(at, what or f"{counted(len(topics), 'topic')} rearranged", tuple(topics))
     return rows
 
 

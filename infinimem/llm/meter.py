@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from infinimem.errors import BudgetSpent, ModelFailed
+from infinimem.errors import BudgetSpent, InfinimemError, ModelFailed
 from infinimem.llm.port import Model, Reply, Request
 from infinimem.model import Usage
 from infinimem.text.tokens import estimate
 
+LONGEST = 300
+"""Characters of what is told of an error of a model of the user's own."""
 PATIENCE = 2
 """Failures in a row after which a model is not asked again by the same command."""
 
@@ -39,7 +42,7 @@ class Metered:
         self.failures = 0
 
     def complete(self, request: Request) -> Reply:
-        """The model's reply. Raises `BudgetSpent` before a call that is not to be, else what the model raises."""
+        """The model's reply. Raises `BudgetSpent` before a call that is not to be, `ModelFailed` whatever it raises."""
         if self.failures >= PATIENCE:
             raise ModelFailed(f"the model failed {PATIENCE} times in a row and was not asked again")
         if time.monotonic() >= self.until:
@@ -51,8 +54,11 @@ class Metered:
         started = time.monotonic()
         row: dict[str, Any] = {"step": request.step, "model": "", "tokens_in": 0, "tokens_out": 0}
         outcome = "broken off"
+        listener = Listener(request.hear)
         try:
-            reply = self.model.complete(request)
+            reply = self.model.complete(request if request.hear is None else replace(request, hear=listener))
+            if not isinstance(reply, Reply):
+                raise TypeError(f"it gave a {type(reply).__name__}, not a Reply")
             outcome = "cut" if reply.cut else "ok"
             self.failures = 0
             used = reply.usage
@@ -63,9 +69,35 @@ class Metered:
             self.failures += 1
             outcome = f"failed: {error}"
             raise
+        except (InfinimemError, AssertionError):  # an assertion is of whoever tests with a model
+            raise
+        except Exception as error:  # a model of the user's own fails in words of its own
+            if listener.failed is error:
+                raise
+            self.failures += 1
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST].removesuffix(": ")
+            outcome = f"failed: {said}"
+            raise ModelFailed(f"the model raised {said}") from error
         finally:
             row.update(seconds=round(time.monotonic() - started, 3), outcome=outcome)
             self.note(row)
+
+
+class Listener:
+    """Passes on what is heard, and remembers what went wrong there: that is no failure of the model."""
+
+    def __init__(self, hear: Callable[[str], None] | None) -> None:
+        self.hear = hear
+        self.failed: Exception | None = None
+
+    def __call__(self, piece: str) -> None:
+        """A piece of a reply, as it comes."""
+        assert self.hear is not None
+        try:
+            self.hear(piece)
+        except Exception as error:
+            self.failed = error
+            raise
 
 
 def tokens_asked(request: Request) -> int:

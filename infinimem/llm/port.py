@@ -66,7 +66,7 @@ class Reply:
 
 
 class Model(Protocol):
-    """Whatever can answer a request. Raises `ModelFailed` when it cannot; retries are its own affair."""
+    """Whatever can answer a request. Raises when it cannot, best `ModelFailed`; retries are its own affair."""
 
     def complete(self, request: Request) -> Reply:
         """The reply to a request."""

@@ -27,7 +27,8 @@ REMINDER = "Write the same answer once more, with the number of its piece in bra
 class Written:
     """An answer in which every statement cites `[topic:line]` of evidence that bears it out; or none, and `why`.
 
-    `removed` counts citations of entries that do not exist, `dropped` are statements without support.
+    `removed` counts citations of entries that do not exist or bear nothing out, `dropped` are statements without
+    support.
     """
 
     text: str

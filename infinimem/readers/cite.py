@@ -12,7 +12,17 @@ from dataclasses import dataclass, replace
 
 from infinimem.ask import Evidence
 from infinimem.readers.about import outdated, strays
-from infinimem.readers.grounds import ALONE, ENOUGH, bad_names, is_german, overlap, plain_terms, terms_of, unsupported
+from infinimem.readers.grounds import (
+    ALONE,
+    ENOUGH,
+    bad_names,
+    is_german,
+    overlap,
+    plain_terms,
+    shares_nothing,
+    terms_of,
+    unsupported,
+)
 from infinimem.text.words import content_words
 
 CITATION = re.compile(r"[\[【]\s*((?:[^\[\]【】\n]){1,160}?)\s*[\]】]")
@@ -69,7 +79,10 @@ LONGEST_LEAD, SHORT_LEAD = 120, 8
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A statement after the check: its text with `[topic:line]` citations, or why it has no support."""
+    """A statement after the check: its text with `[topic:line]` citations, or why it has no support.
+
+    `removed` counts citations that were taken off: of what does not exist, or of what bears nothing of it out.
+    """
 
     text: str
     citations: tuple[str, ...] = ()
@@ -179,7 +192,10 @@ def check(
     if wants_more(question) and not tells_something(words, question):
         return Checked(words, removed=removed, why="it only repeats the question"), []
     if asked:
+        named = asked
         asked, why = borne_out(words, sources, asked, question, count)
+        asked = without_idle(words, sources, asked, question, count)
+        removed += sum(at not in asked for at in named) if asked else 0
     elif tells_something(words, question):
         asked, why = found_for(words, sources, question, before, count), "it cites no entry"
     else:
@@ -214,6 +230,16 @@ def borne_out(
         return [], why
     more = with_another(words, pieces, to_point, question, count) if to_point else []
     return more or found_for(words, pieces, question, (), count), why
+
+
+def without_idle(words: str, pieces: Sequence[Evidence], at: Sequence[int], question: str, count: int) -> list[int]:
+    """Of pieces that bear a statement out together: those without which it is not, or that say something of it."""
+    kept = list(at)
+    for one in at:
+        rest = [other for other in kept if other != one]
+        if rest and shares_nothing(words, pieces[one]) and not fails(words, pieces, rest, question, count):
+            kept = rest
+    return kept
 
 
 def leads_on(words: str, pieces: Sequence[Evidence], question: str) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from infinimem.ask import Evidence
 from infinimem.plan.lexical.light import ENGLISH_SIGNS, GERMAN_SIGNS
 from infinimem.plan.rules import NEGATIONS
-from infinimem.text.when import WEEKDAYS, is_said, period
+from infinimem.text.when import WEEKDAYS, dates_meant, is_said, period
 from infinimem.text.words import analyse, content_words, date_terms, fold, is_date_term
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -171,6 +171,20 @@ def overlap(words: str, sources: Sequence[Evidence], question: str) -> float:
         return len(rest & known) / len(rest)
     asked = plain_terms(question) if question else said
     return 1.0 if len(asked & known) >= RELATED * len(asked) else 0.0
+
+
+def shares_nothing(words: str, piece: Evidence) -> bool:
+    """Whether a piece says not one word, number or date of a statement. In another language it might, unseen."""
+    here, there = tongue(words), tongue(piece.text)
+    if here and there and here != there:
+        return False
+    said = set(content_words(words))
+    if not plain_terms(words) or not piece.seqs:
+        return source_terms(piece).isdisjoint(said) and not any(
+            is_date_term(term) and says_date(term, piece) for term in said
+        )
+    meant = " ".join(date for _, date in dates_meant(piece.text, piece.time or piece.observed))
+    return said.isdisjoint(terms_of(f"{piece.text} {piece.library} {piece.source} {meant}"))
 
 
 @lru_cache(maxsize=4096)

@@ -170,7 +170,7 @@ def allows(filter: Filter, unit: Unit, successor: Unit | None = None) -> bool:
     """Whether a filter lets a unit be recalled; `successor` is what took a retired unit's place."""
     if filter.topic and unit.path != path_of(filter.topic):
         return False
-    if any(unit.get(key) != value for key, value in filter.where):
+    if any(unit.get(key) != value for key, value in filter.pairs):
         return False
     if not _overlaps(filter, unit):
         return False

@@ -246,7 +246,7 @@ class Shelf:
 
     def _narrow(self, filter: Filter) -> list[tuple[Occur, Query]]:
         """What a filter says that tantivy can tell; `records.allows` has the last word."""
-        queries = [Query.term_query(self._schema, "facts", _safe(f"{key}={value}")) for key, value in filter.where]
+        queries = [Query.term_query(self._schema, "facts", _safe(f"{key}={value}")) for key, value in filter.pairs]
         if filter.topic:
             queries.append(Query.term_query(self._schema, "path", _safe(path_of(filter.topic))))
         if filter.since:

@@ -38,7 +38,7 @@ from infinimem.store.layout import (
     UNDO,
     WATCH_LOCK,
 )
-from infinimem.store.lock import exclusive
+from infinimem.store.lock import exclusive, is_stand_in
 from infinimem.text.signature import parse_seqs, render_rest, render_signature
 
 HIGHEST_SEQ = 10**18 - 1
@@ -63,10 +63,16 @@ Draft = tuple[Signature, str]
 
 
 @contextmanager
-def hold(root: Path, *, wait: float = 600.0) -> Iterator[int]:
-    """Hold the library's lock with everything mended that a killed process left behind."""
+def hold(root: Path, *, wait: float = 600.0, reading: bool = False) -> Iterator[int]:
+    """Hold the library's lock with everything mended that a killed process left behind.
+
+    Whoever is only `reading` gets a library as it is where nothing can be written.
+    """
     refuse_links(root)
-    with exclusive(root / LOCK, wait=wait) as note:
+    with exclusive(root / LOCK, wait=wait, reading=reading) as note:
+        if reading and is_stand_in(note):
+            yield note
+            return
         mend_append(root, note)
         if os.path.exists(f"{root}/{MANIFEST}") or os.path.exists(f"{root}/{COMMIT}"):  # noqa: PTH110
             from infinimem.store.transaction import recover

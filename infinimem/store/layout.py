@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from infinimem.errors import BadInput, NoLibrary, StorageFailed
+from infinimem.errors import BadInput, NeedsAttention, NoLibrary, StorageFailed
 from infinimem.store import files
 from infinimem.store.files import make_folder, write_once, write_private
 
@@ -153,7 +153,8 @@ def merges_by_entry(root: Path) -> bool:
 def safe_path(root: Path, path: str) -> Path:
     """The absolute path of a library-relative one; raises `BadInput` if it leads out of the library.
 
-    Neither `..` nor a symbolic link on the way is followed: nothing outside the library is ever written.
+    Neither `..` nor a symbolic link on the way is followed (`NeedsAttention`): nothing outside the library is ever
+    written.
     """
     pieces = path.split("/")
     if path.startswith("/") or "\\" in path or "\0" in path or any(piece in ("", ".", "..") for piece in pieces):
@@ -168,5 +169,8 @@ def safe_path(root: Path, path: str) -> Path:
         except OSError as error:
             raise BadInput(f"{path!r} cannot be used as a name: {error.strerror}") from error
         if stat.S_ISLNK(mode):
-            raise BadInput(f"{path}: {place.relative_to(root)} is a symbolic link; nothing is written through it")
+            link = place.relative_to(root)
+            raise NeedsAttention(
+                f"{path}: {link} is a symbolic link, through which nothing is written; move the real one here"
+            )
     return place

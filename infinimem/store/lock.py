@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from infinimem.errors import NeedsAttention, StorageFailed
+from infinimem.errors import NeedsAttention, NoLibrary, StorageFailed
 from infinimem.store.files import PRIVATE_FILE, PRIVATE_FOLDER
 
 
 @contextmanager
-def exclusive(path: Path, *, wait: float = 600.0, doing: str = "the library") -> Iterator[int]:
+def exclusive(path: Path, *, wait: float = 600.0, doing: str = "the library", reading: bool = False) -> Iterator[int]:
     """Hold the lock file exclusively; gives its descriptor, whose content is the holder's to use.
 
+    Whoever is only `reading` goes on without a lock where nothing can be written: what it holds then `is_stand_in`.
     Waits up to `wait` seconds, then raises `NeedsAttention`. After taking the lock it is made sure that
     the file is still the one in the folder: a deleted lock file locks nobody out.
     """
     deadline = time.monotonic() + wait
     while True:
-        descriptor = open_lock(path)
+        descriptor = open_lock(path, reading=reading)
         try:
+            if reading and is_stand_in(descriptor):
+                yield descriptor
+                return
             take(descriptor, deadline, path, doing)
             if same_file(descriptor, path):
                 yield descriptor
@@ -55,8 +61,13 @@ def is_free(path: Path) -> bool:
     return True
 
 
-def open_lock(path: Path) -> int:
-    """The lock file, made if missing."""
+def is_stand_in(descriptor: int) -> bool:
+    """Whether a lock is none, because nothing can be written where it would be."""
+    return stat.S_ISCHR(os.fstat(descriptor).st_mode)
+
+
+def open_lock(path: Path, *, reading: bool = False) -> int:
+    """The lock file, made if missing; for one who is only `reading` a stand-in for one that cannot be written."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         try:
@@ -65,6 +76,10 @@ def open_lock(path: Path) -> int:
             path.parent.mkdir(PRIVATE_FOLDER, exist_ok=True)  # but not the library, should that be gone
             return os.open(path, flags, PRIVATE_FILE)
     except OSError as error:
+        if reading and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        if error.errno == errno.ENOENT:
+            raise NoLibrary(f"{path.parent.parent} is not there any more; open the library where it is now") from error
         raise StorageFailed(f"{path} cannot be opened: {error.strerror}; nothing was written") from error
 
 

@@ -321,6 +321,7 @@ def put_old_back(root: Path, manifest: Mapping[str, Any], number: int, row: Mapp
     link = undo_folder(root, manifest) / str(row.get("number", number))
     if not row["old"]:
         path.unlink(missing_ok=True)
+        remove_empty(root, path.parent)
     elif digest_at(link) == row["old"] and row["old"] != row["new"]:
         beside = root / COMMIT / f"back{number}"
         beside.unlink(missing_ok=True)
@@ -468,6 +469,7 @@ def move_into_place(root: Path, manifest: Mapping[str, Any]) -> list[str]:
     make_folder(undo)
     kept: list[str] = []
     folders = set()
+    gone: list[Path] = []
     for number, row in enumerate(manifest["changes"]):
         path = safe_path(root, row["path"])
         staged = root / COMMIT / str(row.get("number", number))
@@ -482,12 +484,26 @@ def move_into_place(root: Path, manifest: Mapping[str, Any]) -> list[str]:
                 staged.rename(path)
             else:
                 path.unlink(missing_ok=True)
+                gone.append(path)
         if row["old"] != row["new"] and row["old"] and link.exists() and digest_at(link) != row["old"]:
             kept.append(keep_save(root, row["path"], link))
     for folder in folders:
         sync_folder(folder)
     sync_folder(undo)
+    for path in gone:
+        remove_empty(root, path.parent)
     return kept
+
+
+def remove_empty(root: Path, folder: Path) -> None:
+    """Remove a folder of topics in which nothing is left, and those above it in which nothing is left then."""
+    topics = root / TOPICS
+    while topics in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:  # somebody has put something there, or removed it
+            return
+        folder = folder.parent
 
 
 def link_old(path: Path, link: Path) -> None:

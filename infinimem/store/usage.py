@@ -41,6 +41,15 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
             os.close(file)
 
 
+def why_unwritable(path: Path) -> str:
+    """Why no row can be appended to a log; "" where one can."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o600))
+    except OSError as error:
+        return str(error.strerror)
+    return ""
+
+
 def read_usage(root: Path) -> list[dict[str, Any]]:
     """The rows, oldest first; what cannot be read is left out."""
     return rows_in(root / USAGE)

@@ -233,6 +233,21 @@ def test_who_planned_is_told_why_a_step_was_skipped_if_that_tells_nothing(librar
     assert report.exit_code == 5
 
 
+@pytest.mark.parametrize("topic", ["room-1", "zorblatt"])
+def test_a_number_in_the_name_of_a_topic_that_may_be_seen_is_no_seq_that_may_not(library: Library, topic: str) -> None:
+    library.write([f"Zorblatt sings song {number}." for number in range(99)], meta=PRIVATE)
+    library.write("Maya sings.")
+    flush(library, Create(topic, "Maya"), Extend(topic, "", tuple(range(1, 101))))
+    library.write("Maya dances.")
+    reader = seen_by(library)
+    [row] = reader.catalog()
+    steps = (f"create: {{topic: {row.topic}, title: Again}}", "create: {topic: zorblatt, title: Again}")
+    plan = parse_plan("plan: 1\nsteps:\n" + "".join(f"- {step}\n" for step in steps[: 1 + (topic != "room-1")]), "plan")
+    told = [outcome.why for outcome in reader.flush(plan=plan).skipped]
+    assert told[0] == f"the topic {row.topic} exists already"
+    assert "zorblatt" not in " ".join(told).lower()
+
+
 def test_forgetting_takes_the_view_with_it(library: Library) -> None:
     library.write(["Zorblatt sings.", "Maya cycles."])
     assert seen_by(library).search("Zorblatt")

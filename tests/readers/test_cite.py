@@ -125,6 +125,32 @@ def test_what_its_source_does_not_say_is_dropped(question: str, statement: str, 
         assert checked.removed == 1
 
 
+HOME = [
+    piece("I moved to Bergen; I live there now.", time="2026-05-01", line=3),
+    piece("My cat is called Tia.", time="2026-05-01", line=5),
+    piece("The boat is in the harbour of Bergen.", time="2026-05-02", line=6),
+    piece("Ich wohne jetzt am Hafen und das ist gut.", time="2026-05-02", line=7),
+]
+
+
+@pytest.mark.parametrize(
+    ("statement", "citations", "removed"),
+    [
+        ("You live in Bergen [2].", ["notes:3"], 1),
+        ("You live in Bergen [1] [2].", ["notes:3"], 1),
+        ("You live in Bergen since 1 May 2026 [2] [1].", ["notes:3"], 1),
+        ("You live in Bergen [1] [2] [9].", ["notes:3"], 2),
+        ("You live in Bergen [1] [3].", ["notes:3", "notes:6"], 0),
+        ("You live in Bergen, and it is by the sea [1] [4].", ["notes:3", "notes:7"], 0),
+        ("You live in Bergen with your cat Tia [1] [2].", ["notes:3", "notes:5"], 0),
+    ],
+)
+def test_a_cat_is_no_citation_for_living_in_bergen(statement: str, citations: list[str], removed: int) -> None:
+    checked, _ = check(statement, HOME, "Where do I live?")
+    assert (checked.why, list(checked.citations), checked.removed) == ("", citations, removed)
+    assert all(f"[{place}]" in checked.text for place in citations) and checked.text.count("[") == len(citations)
+
+
 NOTES = [
     piece("Stand-up moves to 09:40, from Monday.", source="Ines", time="2026-09-07", line=1),
     piece("Took 12,500 off because the delay was not mine. Final invoice: 455,500 kroner.", time="2026-07-02", line=2),
