@@ -109,7 +109,8 @@ def test_what_is_for_one_library_is_named(library: Library, option: list[str]) -
 
 
 def test_history_says_what_it_was(library: Library) -> None:
-    library.clock = lambda minutes=count(): NOW + timedelta(minutes=next(minutes))  # type: ignore[misc]
+    minutes = count()
+    library.clock = lambda: NOW + timedelta(minutes=next(minutes))
     library.write("Maya joined Nordlys. Her cat is called Tia.")
     library.flush()
     library.divide(1)
