@@ -178,7 +178,7 @@ class Library:
         return bool(self.audience and self.settings.access(self.audience))
 
     def owner_only(self, what: str) -> None:
-        """Refuse what would tell an audience more than it may see. Raises `BadInput`, `NoLibrary`."""
+        """Refuse what would tell an audience more than it may see. Raises `BadInput`."""
         self._require_library()
         require(
             not self.is_restricted,
