@@ -11,7 +11,8 @@ import infinimem
 
 PACKAGE = Path(infinimem.__file__).parent
 LAYERS = {
-    "model": 0, "errors": 0,
+    "errors": -1,
+    "model": 0,
     "text": 1,
     "plan": 2, "search": 2, "store": 2, "config": 2, "grep": 2, "secrets": 2,
     "llm": 3, "consolidate": 3, "readers": 3, "ask": 3, "reading": 3, "indexing": 3, "check": 3, "stats": 3, "git": 3,

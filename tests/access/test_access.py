@@ -13,7 +13,7 @@ import pytest
 
 from infinimem import Library
 from infinimem.config import load_settings
-from infinimem.errors import BadInput, StorageFailed, UnknownSeq, UnknownTopic
+from infinimem.errors import BadInput, NeedsAttention, StorageFailed, UnknownSeq, UnknownTopic
 from infinimem.model import Create, Extend, Join
 from infinimem.plan.paper import Plan, parse_plan
 from tests.forgetting.test_forget import holding
@@ -272,7 +272,7 @@ def test_a_link_in_the_place_of_a_view_is_not_followed(library: Library, tmp_pat
     views.mkdir(parents=True)
     (views / "topics").symlink_to(outside)
     library.flush()
-    with pytest.raises(BadInput, match="symbolic link"):
+    with pytest.raises(NeedsAttention, match="symbolic link"):
         seen_by(library).search("Maya")
     assert list(outside.iterdir()) == []
 

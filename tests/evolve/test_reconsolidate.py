@@ -334,7 +334,8 @@ def test_the_commands_explain_each_link(library: Library, capsys: pytest.Capture
     assert run("reconsolidate", "--dry-run") == 0
     assert capsys.readouterr().out == (
         "+ 1 and 8 answered 3 different questions together: weight 1.00\n"
-        "+ 8 and 1 answered 3 different questions together: weight 1.00\n"
+        "  1  The barrel number 1 holds herring.\n"
+        "  8  The barrel number 8 holds herring.\n"
     )
     assert run("reconsolidate", "--json") == 0
     assert json.loads(capsys.readouterr().out)["lessons"][0]["step"] == {

@@ -257,7 +257,7 @@ def test_a_symbolic_link_is_never_written_through(root: Path, tmp_path: Path) ->
     try:
         report = library.flush(plan=plan)
         assert report.skipped
-    except BadInput as error:
+    except NeedsAttention as error:
         assert "symbolic link" in str(error)
     assert sorted(path.name for path in outside.iterdir()) == ["note.md"]
     assert (outside / "note.md").read_text().endswith("# Note\n")
