@@ -27,7 +27,7 @@ from infinimem.readers.memory import (
     successor,
 )
 from infinimem.readers.questions import OLDEST, Kind, kind_of, subject_words
-from infinimem.search.records import happened, looks_back
+from infinimem.search.records import NEVER, happened, looks_back
 from infinimem.text.tokens import estimate
 
 DEPTH = 100
@@ -225,7 +225,7 @@ def shortened(unit: Unit) -> Unit:
 
 def in_time(units: Iterable[Unit]) -> list[Unit]:
     """Units in order of time, those without one last."""
-    never = (10**12, 10**12)
+    never = (NEVER, NEVER)
     return sorted(units, key=lambda unit: (happened(unit) or never, min(unit.seqs, default=0), unit.path, unit.line))
 
 

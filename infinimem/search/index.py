@@ -540,10 +540,10 @@ class Index:
         return self._in_time((record for number, record in held if number == top), filter)
 
     def _in_time(self, records: Iterable[Record], filter: Filter) -> list[Unit]:
-        from infinimem.search.records import happened
+        from infinimem.search.records import NEVER, happened
 
         allowed = self._allowed([Hit(record.unit, 0.0) for record in records], filter)
-        never = (10**12, 10**12)
+        never = (NEVER, NEVER)
         return sorted((hit.unit for hit in allowed), key=lambda unit: (happened(unit) or never, unit.path, unit.line))
 
     def _last(self, retired: Sequence[Unit]) -> list[Unit]:
