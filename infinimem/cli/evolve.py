@@ -221,7 +221,7 @@ def timeline(
 def held_values(held: Held) -> dict[str, Any]:
     """A row as JSON has it."""
     unit = held.unit
-    when = {name: getattr(held, name) for name in ("since", "until", "why", "waiting", "retired_at")}
+    when = {name: getattr(held, name) for name in ("since", "until", "why", "waiting", "coming", "retired_at")}
     return {
         "seqs": list(unit.seqs),
         "topic": unit.topic,
@@ -261,7 +261,7 @@ def held_words(held: Held) -> tuple[str, ...]:
         held.until[:16],
         render_seqs(unit.seqs),
         on_one_line(unit.text) + date_notes(unit.text, unit.time or unit.observed),
-        then + (" (at the next flush)" if held.waiting else ""),
+        then + (" (at the next flush)" if held.waiting and not held.coming else ""),
         on_one_line(unit.source),
         f"{unit.topic}:{unit.line}",
     )

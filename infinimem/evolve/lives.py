@@ -203,7 +203,7 @@ def joined_since(unit: Unit, members: Sequence[Life]) -> int:
 
 
 def was_there(life: Life, lives: Mapping[int, Life], held_at: int | None, known_at: int) -> bool:
-    """Whether an entry was known at one moment to hold at the other; without that one, to hold still or to be coming."""
+    """Whether an entry was known at one moment to hold at the other; without that, to hold still or to come."""
     unit = life.said(known_at) or life.here
     if unit is None or max(known_from(unit), divided_at(unit, lives)) > known_at:
         return False

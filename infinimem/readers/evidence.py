@@ -19,12 +19,13 @@ from infinimem.readers.memory import (
     Memory,
     Place,
     block_of,
+    marked,
     newest,
     older,
     place_of,
     recent,
-    replaced,
     successor,
+    until_then,
 )
 from infinimem.readers.questions import OLDEST, Kind, kind_of, subject_words
 from infinimem.search.records import NEVER, happened, looks_back
@@ -160,9 +161,14 @@ def gather(
 
 
 def held(memory: Memory, units: Iterable[Unit]) -> list[Unit]:
-    """The units with what holds now in the place of those that were replaced, each once."""
+    """The units with what holds now in the place of those that were replaced, each once.
+
+    What has not begun comes behind what holds till then.
+    """
     found: dict[Place, Unit] = {}
     for unit in units:
+        for now in until_then(memory, newest(memory, unit)):
+            found.setdefault(place_of(now), now)
         now = newest(memory, unit)
         found.setdefault(place_of(now), now)
     return list(found.values())
@@ -253,9 +259,7 @@ def cost_of(unit: Unit) -> int:
 
 
 def piece(memory: Memory, unit: Unit, order: dict[Place, int] | None = None) -> Evidence:
-    """A unit as evidence, marked where something newer waits in CURRENT. Its score falls with its rank."""
-    later = successor(memory, unit)
-    if later is not None:
-        unit = replaced(unit, later)
+    """A unit as evidence, marked where it holds no longer or not yet. Its score falls with its rank."""
+    unit = marked(memory, unit)
     at = (order or {}).get(place_of(unit))
     return evidence_of(Hit(unit, 0.0 if at is None else 1 / (1 + at)))

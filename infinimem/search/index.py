@@ -450,6 +450,10 @@ class Index:
             lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("supersedes", path)]
         )
 
+    def announced(self) -> list[Unit]:
+        """Visible entries that were to take another's place from a later date on, begun or not, by place."""
+        return self._mended(lambda: [record.unit for shelf in self._shelves for record in shelf.announced()])
+
     def unsettled(self) -> list[tuple[Unit, int]]:
         """Entries of topics that say what they replace, each with a seq of that which a topic still shows."""
         from infinimem.search.shelf import VISIBLE

@@ -158,7 +158,7 @@ def interval(date: str) -> tuple[int, int] | None:
 
 
 def _in_utc(date: str, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Year to minute of a time with an offset, as the clock in Greenwich shows them; as they are beyond the calendar."""
+    """Year to minute of a time with an offset, in UTC; as they are where that is beyond the calendar."""
     try:
         moment = datetime.fromisoformat(date.replace(" ", "T", 1)).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -175,8 +175,26 @@ def asked_interval(date: str) -> tuple[int, int]:
     """The interval of a date that someone asked with; BadInput if it is none."""
     found = interval(date)
     if found is None:
-        raise BadInput(f"{date!r} is no date; write 2026, 2026-05, 2026-05-01, 2026-05-01T09:00 or 2026-05-01T09:00:30Z")
+        raise BadInput(f"{date!r} is no date; write 2026, 2026-05, 2026-05-01 or 2026-05-01T09:00:30Z")
     return found
+
+
+def is_coming(time: str, moment: int) -> bool:
+    """Whether a time lies wholly after a moment; what is no time never does."""
+    found = interval(time)
+    return found is not None and found[0] > moment
+
+
+def is_over(unit: Unit, moment: int) -> bool:
+    """Whether a unit's own date of expiry lies wholly before a moment."""
+    found = interval(unit.get("expires"))
+    return found is not None and found[1] < moment
+
+
+def is_announced(unit: Unit) -> bool:
+    """Whether a unit that replaces another was written down before what it says began."""
+    written = interval(unit.observed)
+    return bool(unit.get("supersedes")) and written is not None and is_coming(unit.time, written[1])
 
 
 def happened(unit: Unit) -> tuple[int, int] | None:
