@@ -18,7 +18,7 @@ from infinimem.indexing import ATTEMPTS, commit_mark, finish_commit, found_in
 from infinimem.model import CURRENT, Entry, Filter, Signature, Unit, path_of
 from infinimem.plan.rules import may_succeed
 from infinimem.search.records import NEVER, asked_interval, happened, interval, known
-from infinimem.store.evidence import Record, all_records
+from infinimem.store.evidence import TAKEN_BACK, Record, all_records
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import Event
 from infinimem.text.signature import parse_seqs
@@ -267,17 +267,21 @@ def heirs_of(life: Life, lives: Mapping[int, Life], known_at: int) -> list[int]:
     return [
         seq
         for seq in life.heirs
-        if known_from_of(seq, lives) <= known_at and not put_back(life, seq, known_from_of(seq, lives), known_at)
+        if known_from_of(seq, lives) <= known_at and not stands_again(life, lives, seq, known_at)
     ]
 
 
-def put_back(life: Life, heir: int, since: int, known_at: int) -> bool:
-    """Whether a hand put an entry back where another had taken its place."""
+def stands_again(life: Life, lives: Mapping[int, Life], heir: int, known_at: int) -> bool:
+    """Whether a hand had put an entry back, by some moment, where another had taken its place."""
     done = [at for at, one in enumerate(life.events) if one.kind == "retire" and heir in parse_seqs(one.get("by"))]
-    back = [(at, start_of(one.get("at"))) for at, one in enumerate(life.events) if one.kind == "restore"]
-    if done:
-        return any(at > done[-1] and moment <= known_at for at, moment in back)
-    return any(since <= moment <= known_at for _, moment in back)
+    undone = {one.get("at") for one in lives[heir].events if one.kind == "unflush"}  # an undo as it was noted before
+    back = [
+        (at, start_of(one.get("at")))
+        for at, one in enumerate(life.events)
+        if one.kind == "restore" and one.get("why") != TAKEN_BACK and one.get("at") not in undone
+    ]
+    since = known_from_of(heir, lives)
+    return any((at > done[-1] if done else since <= moment) and moment <= known_at for at, moment in back)
 
 
 def known_from_of(seq: int, lives: Mapping[int, Life]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import Unreadable
-from infinimem.indexing import read_found
+from infinimem.indexing import put_back, read_found
 from infinimem.model import CURRENT, HOLDS_FROM, Filter, Hit, Unit
 from infinimem.plan.rules import may_succeed
 from infinimem.search.records import asked_interval, is_coming, is_over, looks_back, moment_of
@@ -91,7 +91,7 @@ def waiting(index: Index, units: Iterable[Unit], moment: int) -> Waiting:
 
 def was_put_back(index: Index, unit: Unit, seq: int) -> bool:
     """Whether a hand has put back what an entry of a topic replaces: no flush replaces it again."""
-    return unit.topic != CURRENT and any(said.get("event") == "restore" for said in index.evidence(seq))
+    return unit.topic != CURRENT and any(map(put_back, index.evidence(seq)))
 
 
 def place_of(unit: Unit) -> Place:
