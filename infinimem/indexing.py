@@ -324,8 +324,7 @@ class IndexFinder:
         return [
             (unit, seq)
             for unit, seq in self.index.unsettled()
-            if not any(map(put_back, self.index.evidence(seq)))
-            and self.fate(seq) != "retired"
+            if not any(map(put_back, self.index.evidence(seq))) and self.fate(seq) != "retired"
         ]
 
     def smallest(self, k: int) -> Sequence[str]:

@@ -225,7 +225,6 @@ class Run:
         self.outcomes.append(outcome)
         return outcome
 
-
     def later(self, step: Step) -> str:
         """That an entry holds still, until what says that it replaces it has begun; "" where a step need not wait."""
         if not isinstance(step, Retire) or step.why != "superseded":

@@ -198,7 +198,14 @@ def marked(memory: Memory, unit: Unit) -> Unit:
 
 def has_not_begun(memory: Memory, unit: Unit) -> bool:
     """Whether a unit is to take another's place later on. What is only a date to come holds as it is said."""
-    return bool(memory.moment and not unit.retired and unit.get("supersedes") and is_coming(unit.time, memory.moment))
+    is_to_come = memory.moment and not unit.retired and is_coming(unit.time, memory.moment)
+    return bool(is_to_come and replaces(memory, unit))
+
+
+def replaces(memory: Memory, unit: Unit) -> set[int]:
+    """The seqs whose place a unit takes, by its own word or as a planner found."""
+    found = [old for seq in unit.seqs for old in memory.index.replaced_by(seq) if old.retired == "superseded"]
+    return {*parse_seqs(unit.get("supersedes")), *(seq for old in found for seq in old.seqs)}
 
 
 def until_then(memory: Memory, unit: Unit) -> list[Unit]:
@@ -215,7 +222,7 @@ def until_then(memory: Memory, unit: Unit) -> list[Unit]:
             now = newest(memory, one)
             found.setdefault(place_of(now), now)
             continue
-        seqs = parse_seqs(one.get("supersedes"))
+        seqs = replaces(memory, one)
         here = allowed(memory, memory.index.standing(*seqs))
         gone = allowed_old(memory, memory.index.retired(seqs))
         early = [old for old in gone if old.retired == "superseded" and old.retired_by in one.seqs]

@@ -14,7 +14,7 @@ import pytest
 
 from infinimem import Library
 from infinimem.cli import main
-from infinimem.model import CURRENT, Create, Extend, Filter, Join
+from infinimem.model import CURRENT, Create, Extend, Filter, Join, Retire
 from infinimem.plan.paper import Plan
 from infinimem.text.when import dates_shown
 from tests.conftest import NIGHTLY
@@ -89,7 +89,7 @@ class Stream:
         time = time[: self.chance.choice((10, 10, 10, 7))]
         old = [seq for seq in self.standing() if self.facts[seq].start <= (time or at.date().isoformat())]
         replaces = self.chance.choice(old) if old and self.chance.random() < 0.5 else 0
-        expires = (at.date() + timedelta(days=self.chance.randint(1, 90))).isoformat()
+        expires = (at.date() + timedelta(days=ahead + self.chance.randint(1, 90))).isoformat()  # never before it begins
         expires = expires if self.chance.random() < 0.2 else ""
         subject, place = self.chance.choice(SUBJECTS), self.chance.choice(PLACES)
         text = self.chance.choice(KINDS).format(subject=subject, place=place, number=len(self.facts) + 1)
@@ -277,6 +277,116 @@ def library(tmp_path: Path) -> Library:
 def held(library: Library, day: str = "", known: str = "") -> set[str]:
     filter = Filter(as_of=day, known_at=known)
     return {hit.text for hit in library.search("Maya choir key works sings", 20, filter=filter)}
+
+
+def told(library: Library, query: str, filter: Filter = Filter()) -> list[tuple[int, str, int]]:
+    """What `ask` shows: seq, mark, and what took its place; best first."""
+    return [(piece.seqs[0], piece.retired, piece.by) for piece in library.ask(query, k=5, filter=filter).evidence]
+
+
+def at(moment: str) -> datetime:
+    return datetime.fromisoformat(moment).replace(tzinfo=UTC)
+
+
+def test_what_was_written_down_long_ago_is_known_from_then_whether_a_flush_came_or_not(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: at("2026-11-30T12:00:00"))
+    library.write("Maya works at Statoil.", observed="2025-01-10T09:00:00Z")
+    library.write("Maya works at Nordlys.", observed="2025-06-10T09:00:00Z", supersedes=[1])
+    library.write("Maya works at Hydro.", observed="2026-03-10T09:00:00Z", supersedes=[2])
+
+    def answers() -> list[list[tuple[int, str, int]]]:
+        filters = (Filter(known_at="2025-07"), Filter(as_of="2026-02", known_at="2026-02"), Filter(as_of="2025-02"))
+        return [told(library, "Where does Maya work?", filter) for filter in filters]
+
+    before = answers()
+    assert before == [[(2, "", 0)], [(2, "", 0)], [(1, "superseded", 2)]]
+    library.flush()
+    assert answers() == before
+    library.undo()
+    assert answers() == before
+
+
+def test_what_no_flush_would_replace_is_not_shown_as_replaced(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    assert library.write_all("The ferry leaves at nine.").too_new == ()
+    assert library.write_all("The bus leaves at ten.", supersedes=[1, 3]).too_new == (3,)
+    library.write("The train leaves at eleven.")
+    library.write("The user says the tram leaves at noon.", source="user")
+    library.write("The tram leaves at one.", source="AI", supersedes=[4])
+
+    def waiting() -> list[tuple[int, tuple[int, ...]]]:
+        return [(held.unit.seqs[0], held.by) for held in library.timeline("leaves", k=9) if held.why == "superseded"]
+
+    assert told(library, "When does the train leave?")[0] == (3, "", 0)
+    assert waiting() == [(1, (2,))]
+    assert {seq: by for seq, _, by in told(library, "When does the tram leave?")}[4] == 0
+    report = library.flush()
+    assert [outcome.step.seq for outcome in report.skipped if isinstance(outcome.step, Retire)] == [3, 4]
+    assert waiting() == [(1, (2,))]
+
+
+def test_what_has_expired_is_marked_and_comes_last_until_a_flush_takes_it_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write([{"text": "The wifi password is kelp, the wifi password.", "expires": "2020-11-10"}])
+    library.write("The password of the router is dulse, on the shelf beside the old telephone.")
+    query = "What is the wifi password?"
+    assert told(library, query) == [(2, "", 0), (1, "expired", 0)]
+    assert [(hit.seqs[0], hit.unit.retired) for hit in library.search(query)] == [(2, ""), (1, "expired")]
+    assert [(held.why, held.until, held.waiting) for held in library.timeline(1)] == [("expired", "2020-11-10", True)]
+    assert main(["-L", str(library.root), "ask", query, "--evidence"]) == 0
+    assert " · expired 2020-11-10\n" in capsys.readouterr().out
+    library.flush()
+    assert told(library, query) == [(2, "", 0)]
+
+
+def test_a_change_that_is_announced_takes_the_place_of_what_holds_only_when_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [at("2026-11-30T12:00:00")]
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: now[0])
+    library.write("Maya works at Hydro.", time="2026-03")
+    library.flush()
+    library.write("Maya will work at Equinor then, so Maya works at Equinor.", time="2027-02-01", supersedes=[1])
+    question = "Where does Maya work?"
+    for _ in range(2):
+        assert told(library, question) == [(1, "", 0), (2, "", 0)]
+        assert [piece.holds_from for piece in library.ask(question).evidence] == ["", "2027-02-01"]
+        assert [hit.seqs for hit in library.search(question)] == [(1,), (2,)]
+        assert told(library, question, Filter(as_of="2026-12")) == [(1, "superseded", 2)]
+        assert told(library, question, Filter(known_at="2026-12")) == [(1, "", 0), (2, "", 0)]
+        old, new = library.timeline(1)
+        assert (old.until, old.by, old.coming, new.until) == ("2027-02-01", (2,), True, "")
+        report = library.flush()
+        assert not report.retired and not report.skipped
+    assert not library.check()
+    assert topics_on_disk(library.root).keys() == {1, 2}
+    now[0] = at("2027-02-02T08:00:00")
+    assert told(library, question) == [(2, "", 0), (1, "superseded", 2)]
+    assert [step.seq for step in library.flush().retired] == [1]
+    assert told(library, question) == [(2, "", 0)]
+    assert told(library, question, Filter(as_of="2026-12")) == [(1, "superseded", 2)]
+
+
+def test_what_a_plan_retired_for_what_has_not_begun_is_shown_as_holding(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: at("2026-11-30T12:00:00"))
+    library.write("Maya works at Hydro.", time="2026-03")
+    library.write("Maya will work at Equinor.", time="2027-02-01")
+    library.flush(plan=Plan((Retire(1, 2, "superseded"), Create("work", "Work"), Extend("work", "", (2,)))))
+    assert told(library, "Where will Maya work?", Filter(as_of="2026-12")) == [(1, "superseded", 2)]
+    assert told(library, "Where will Maya work?") == [(1, "", 0), (2, "", 0)]
+    assert sorted(told(library, "Where will Maya work?", Filter(known_at="2026-12"))) == [(1, "", 0), (2, "", 0)]
+
+
+def test_seconds_of_a_date_count_and_what_it_leaves_open_is_its_end(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write("The key works.", observed="2026-11-30T14:57:20.800000Z")
+    found = ("2026-11-30T14:57:21Z", "2026-11-30T14:57:20Z", "2026-11-30T14:57:20.9Z", "2026-11-30T14:57", "2026-11",
+             "2026-11-30T15:57:20+01:00", "2026-11-30T14:57:20.800000Z")  # fmt: skip
+    assert [moment for moment in found if held(library, known=moment) != {"The key works."}] == []
+    not_yet = ("2026-11-30T14:57:19Z", "2026-11-30T14:57:20.7Z", "2026-11-30T14:56", "2026-11-30T14:58:00+01:00")
+    assert [moment for moment in not_yet if held(library, known=moment)] == []
 
 
 def test_what_was_joined_later_is_shown_as_it_was_known_then(tmp_path: Path) -> None:
