@@ -260,6 +260,7 @@ def cost_of(unit: Unit) -> int:
 
 def piece(memory: Memory, unit: Unit, order: dict[Place, int] | None = None) -> Evidence:
     """A unit as evidence, marked where it holds no longer or not yet. Its score falls with its rank."""
-    unit = marked(memory, unit)
+    # a model that is asked what held then would take the mark of what came later for a no
+    unit = replace(unit, retired="") if memory.filter.as_of else marked(memory, unit)
     at = (order or {}).get(place_of(unit))
     return evidence_of(Hit(unit, 0.0 if at is None else 1 / (1 + at)))
