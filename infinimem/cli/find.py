@@ -332,7 +332,9 @@ def fate_words(retired: str, by: int, expires: str, holds_from: str) -> str:
     """What became of an entry, or what is still to come of it, in a few words."""
     if holds_from:
         return f"from {holds_from}"
-    return f"{retired} by {by}" if by and retired else f"expired {expires}".rstrip() if retired == "expired" else retired
+    return (
+        f"{retired} by {by}" if by and retired else f"expired {expires}".rstrip() if retired == "expired" else retired
+    )
 
 
 def answer_values(answer: Answer) -> dict[str, Any]:
