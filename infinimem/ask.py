@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from infinimem.model import Filter, Hit, Span, Unit, Usage
+from infinimem.model import HOLDS_FROM, Filter, Hit, Span, Unit, Usage
 from infinimem.search.records import looks_back
 
 OLD_ONES = 3
@@ -54,6 +54,10 @@ class Evidence:
     """The seq that took its place, where one did."""
     contradicts: tuple[int, ...] = ()
     """Seqs of entries that cannot be true together with it; they are among the evidence, too."""
+    expires: str = ""
+    """Its date of expiry, where it has expired."""
+    holds_from: str = ""
+    """When it is to take the place of what holds till then; "" where it holds."""
     library: str = ""
     """Which of many libraries it is from; a seq is one of its library."""
 
@@ -177,4 +181,6 @@ def evidence_of(hit: Hit) -> Evidence:
         unit.retired,
         hit.score,
         unit.retired_by,
+        expires=unit.get("expires") if unit.retired == "expired" else "",
+        holds_from=unit.get(HOLDS_FROM),
     )

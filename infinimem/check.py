@@ -13,6 +13,7 @@ from infinimem.config import BY_NAME, take_file
 from infinimem.consolidate.commit import diff_lines, revision_lines
 from infinimem.consolidate.due import timestamp
 from infinimem.consolidate.hand import rejoined, sign
+from infinimem.consolidate.run import waits
 from infinimem.errors import BadInput, NeedsAttention, StorageFailed, UnknownSeq, Unreadable
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, forgotten_seqs
@@ -618,7 +619,10 @@ def check_line(survey: Survey, document: Document, entry: Entry, seqs: Sequence[
 
 
 def check_succession(survey: Survey) -> None:
-    """An entry that says what it replaces while that is still shown: a rule refused it, or a hand brought it back."""
+    """An entry that says what it replaces while that is still shown: a rule refused it, or a hand brought it back.
+
+    What has not begun yet waits for its time, and what it will replace is rightly there.
+    """
     shown = {
         seq: f"{document.path}:{entry.span.start + 1}"
         for document in survey.documents()
@@ -628,8 +632,8 @@ def check_succession(survey: Survey) -> None:
     }
     for document in survey.documents():
         for entry in document.entries if document.id != CURRENT and writable(document) else ():
-            olds = [seq for seq in parse_seqs(entry.signature.get("supersedes")) if seq in shown]
-            for run in runs_of([seq for seq in olds if seq not in entry.seqs]):
+            named = () if waits(entry.time, survey.at) else parse_seqs(entry.signature.get("supersedes"))
+            for run in runs_of([seq for seq in named if seq in shown and seq not in entry.seqs]):
                 where, them = shown[run[0]], ("it", "that line") if len(run) == 1 else ("them", "those lines")
                 where += " and others" if len({shown[seq] for seq in run}) > 1 else ""
                 still = "still shows" if where == shown[run[0]] else "still show"

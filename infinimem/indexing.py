@@ -18,7 +18,7 @@ from infinimem.plan.desk import aux_list, is_redirect
 from infinimem.search.index import Index, Line, Parsed, ReadUnits, Tail
 from infinimem.search.records import Record
 from infinimem.store.buffer import hold
-from infinimem.store.evidence import event_units, file_ending
+from infinimem.store.evidence import TAKEN_BACK, event_units, file_ending
 from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER_HEAD, MANIFEST, STATE, TOPICS
 from infinimem.store.read import LARGEST, PARSED, list_files, parsed, read_file, taken_paths
@@ -247,6 +247,11 @@ def can_grow(document: Document) -> bool:
     return not headings and not any(FENCE.match(line) for line in loose)
 
 
+def put_back(said: Unit) -> bool:
+    """Whether a line of evidence says that a hand put an entry back that had been retired."""
+    return said.get("event") == "restore" and said.get("why") != TAKEN_BACK
+
+
 class IndexFinder:
     """What a flush asks, answered by an index."""
 
@@ -319,8 +324,7 @@ class IndexFinder:
         return [
             (unit, seq)
             for unit, seq in self.index.unsettled()
-            if not any(said.get("event") == "restore" for said in self.index.evidence(seq))
-            and self.fate(seq) != "retired"
+            if not any(map(put_back, self.index.evidence(seq))) and self.fate(seq) != "retired"
         ]
 
     def smallest(self, k: int) -> Sequence[str]:

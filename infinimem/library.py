@@ -235,7 +235,10 @@ class Library:
         meta: Mapping[str, str] | None = None,
         key: str = "",
     ) -> Appended:
-        """Like `write`, and also says whether anything was stored: a repeated `key` stores nothing. Raises the same."""
+        """Like `write`, and also says whether anything was stored: a repeated `key` stores nothing. Raises the same.
+
+        `too_new` names the seqs that an entry says it replaces and that were given to no earlier one: no flush does it.
+        """
         self._require_library()
         shared = {
             "time": time,
@@ -563,7 +566,7 @@ class Library:
         from infinimem.readers.memory import catalog, open_memory
 
         index = self.index()
-        memory = open_memory(index.root, index, filter, self.settings.text("language"))
+        memory = open_memory(index.root, index, filter, self.settings.text("language"), self.clock)
         rows = [(row.topic, row.tokens, row.summary) for row in catalog(memory) if not row.guest]
         passes = None if filter == Filter() else lambda units: index.passing(units, filter)
         return plan_template(index.root, IndexFinder(index.root, index), rows, self.settings, most_tokens, passes)
@@ -789,6 +792,7 @@ class Library:
         """
         from infinimem.evolve.timeline import seqs_of_topic, timeline
         from infinimem.reading import resolve_topic
+        from infinimem.search.records import moment_of
 
         index = self.index()
         seqs = list(parse_seqs(str(about).strip().removeprefix("#")))
@@ -799,7 +803,7 @@ class Library:
                 seqs = seqs_of_topic(index.entries((), Filter(topic=topic)))
             else:
                 seqs = [seq for hit in self.search(str(about), k, filter=Filter(retired=True)) for seq in hit.seqs]
-        found = timeline(self.place(), index, seqs)
+        found = timeline(self.place(), index, seqs, moment_of(self.clock()))
         if not found and parse_seqs(str(about)):
             raise UnknownSeq(f"no entry has seq {about}; `infinimem status` names the newest")
         return found
@@ -827,7 +831,8 @@ class Library:
 
         index = self.index_at(filter)
         hits = index.search(query, k, filter)
-        return marked_hits(open_memory(self.place(), index, filter, self.settings.text("language")), hits)
+        memory = open_memory(self.place(), index, filter, self.settings.text("language"), self.clock)
+        return marked_hits(memory, hits)
 
     def ask(
         self,
@@ -860,7 +865,8 @@ class Library:
             from infinimem.ask import ask
             from infinimem.readers.links import with_both_sides
 
-            memory = open_memory(self.place(), self.index_at(filter), filter, self.settings.text("language"))
+            language = self.settings.text("language")
+            memory = open_memory(self.place(), self.index_at(filter), filter, language, self.clock)
             shown = ask(memory.index, question, k, filter, lambda hits: led_to_now(memory, hits))
             return self._noted(question, filter, with_both_sides(memory, shown))
         from infinimem.readers.agentic import Limits
@@ -869,7 +875,7 @@ class Library:
         from infinimem.readers.run import answer
 
         place = self.place_for_model()
-        memory = open_memory(place, self.index_at(filter, place), filter, self.settings.text("language"))
+        memory = open_memory(place, self.index_at(filter, place), filter, self.settings.text("language"), self.clock)
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
         found = answer(
@@ -930,7 +936,8 @@ class Library:
         from infinimem.readers.memory import open_memory
 
         index = self.index_at(filter) if look else self._past(filter) or self._as_it_was("index") or self.index()
-        return disputes(open_memory(self.place(), index, filter, self.settings.text("language")), units)
+        memory = open_memory(self.place(), index, filter, self.settings.text("language"), self.clock)
+        return disputes(memory, units)
 
     def catalog(self, *, filter: Filter = Filter()) -> list[CatalogRow]:
         """Every topic document with its summary and size in estimated tokens, sorted by id; CURRENT is not among them.

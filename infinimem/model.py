@@ -215,6 +215,10 @@ class Unit:
         return int(found[0]) if found else 0
 
 
+HOLDS_FROM = "holds_from"
+"""A mark among a unit's fields, as `retired_by` is: when it is to take the place of what holds till then."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One search result: a unit and its score. Scores compare within one search only."""

@@ -22,14 +22,14 @@ from typing import Any
 from infinimem.errors import BadInput, BadPlan, InfinimemError
 from infinimem.library import Library
 from infinimem.llm.port import Call, Tool
-from infinimem.model import Filter, Unit
+from infinimem.model import HOLDS_FROM, Filter, Unit
 from infinimem.readers import tools as reader
 from infinimem.readers.arguments import PLACE, Fault, arguments_of, is_nothing, number_in, short
 from infinimem.readers.lines import LONGEST_ENTRY, LONGEST_LINE, flat
 from infinimem.readers.links import disputes
 from infinimem.readers.memory import Memory, catalog, cited, marked, open_memory, units_of
 from infinimem.store.layout import BUFFER
-from infinimem.text.signature import parse_seqs, render_seqs
+from infinimem.text.signature import render_seqs
 
 ROOM = 2_000
 """Tokens of one answer."""
@@ -130,7 +130,7 @@ EXAMPLES = {
 def memory_for(library: Library, filter: Filter) -> Memory:
     """The library as agents may see it now; for this thread alone."""
     index = library.index()
-    return open_memory(index.root, index, filter, library.settings.text("language"))
+    return open_memory(index.root, index, filter, library.settings.text("language"), library.clock)
 
 
 def run(
@@ -219,6 +219,7 @@ def entry_values(unit: Unit, longest: int, start: int = 1) -> dict[str, Any]:
     text = text if len(text) <= longest else f"{text[:longest]} … (cut)"
     by = unit.get("retired_by")
     retired = f"{unit.retired} by #{by}" if unit.retired and by not in ("", "0") else unit.retired
+    retired = f"expired {unit.get('expires')}".rstrip() if retired == "expired" else retired
     values = {
         "place": cited(unit),
         "under": flat(" > ".join(unit.headings), 200),
@@ -227,6 +228,7 @@ def entry_values(unit: Unit, longest: int, start: int = 1) -> dict[str, Any]:
         "noted": "" if unit.time else unit.observed[:10],
         "source": unit.source,
         "retired": retired,
+        "holds_from": unit.get(HOLDS_FROM),
         "text": text,
     }
     return {name: value for name, value in values.items() if value}
@@ -252,10 +254,8 @@ def write(library: Library, arguments: Mapping[str, Any], filter: Filter) -> Res
     if not done.stored:
         notes[0] += f" as #{render_seqs(done.seqs)}"
     else:
-        old = {seq for entry in entries for seq in parse_seqs(str(entry.get("supersedes", "")))}
-        unknown = sorted(seq for seq in old if seq >= done.seqs[0])
-        if unknown:
-            notes.append(f"there is no #{render_seqs(unknown)} that it could replace")
+        if done.too_new:
+            notes.append(f"there is no #{render_seqs(done.too_new)} that it could replace")
         notes += slips(entries, done.seqs)
     if is_full(library):
         notes.append("CURRENT is full: call consolidate")

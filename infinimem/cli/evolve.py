@@ -223,7 +223,7 @@ def timeline(
 def held_values(held: Held) -> dict[str, Any]:
     """A row as JSON has it."""
     unit = held.unit
-    when = {name: getattr(held, name) for name in ("since", "until", "why", "waiting", "retired_at")}
+    when = {name: getattr(held, name) for name in ("since", "until", "why", "waiting", "coming", "retired_at")}
     return {
         "seqs": list(unit.seqs),
         "topic": unit.topic,
@@ -258,12 +258,13 @@ def held_words(held: Held) -> tuple[str, ...]:
     by = render_seqs(held.by)
     link = {"duplicate": "duplicate of", "split": "split into"}.get(held.why, f"{held.why} by")
     then = f"{link} {by}" if by else held.why
+    then += " (at the next flush)" if held.waiting and not held.coming else " (to come)" if held.waiting else ""
     return (
         held.since[:16] if unit.time else noted(held.since),
         held.until[:16],
         render_seqs(unit.seqs),
         on_one_line(unit.text) + date_notes(unit.text, unit.time or unit.observed),
-        then + (" (at the next flush)" if held.waiting else ""),
+        then,
         on_one_line(unit.source),
         f"{unit.topic}:{unit.line}",
     )

@@ -18,8 +18,12 @@ Where = Annotated[
 Since = Annotated[str, typer.Option("--since", metavar="DATE", help="Only what happened then or later.")]
 Until = Annotated[str, typer.Option("--until", metavar="DATE", help="Only what happened then or earlier.")]
 Namespace = Annotated[str, typer.Option("--ns", metavar="NAME", help="Only this namespace.")]
-AsOf = Annotated[str, typer.Option("--as-of", metavar="DATE", help="What held at that date.")]
-KnownAt = Annotated[str, typer.Option("--known-at", metavar="DATE", help="What the library knew by that date.")]
+AsOf = Annotated[
+    str, typer.Option("--as-of", metavar="DATE", help="What held at that date; of a partial one, at its end.")
+]
+KnownAt = Annotated[
+    str, typer.Option("--known-at", metavar="DATE", help="What the library knew by the end of that date.")
+]
 Everything = Annotated[bool, typer.Option("--all", help="Entries that were replaced or retired, too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would change as a diff; change nothing.")]
 

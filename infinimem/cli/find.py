@@ -30,6 +30,7 @@ from infinimem.cli.show import (
 )
 from infinimem.cli.talk import emit, flush, is_terminal, out, say
 from infinimem.errors import BadInput, ModelFailed
+from infinimem.model import HOLDS_FROM
 from infinimem.text.signature import render_seqs
 
 if TYPE_CHECKING:
@@ -312,7 +313,7 @@ def opposed_by(piece: Evidence) -> set[tuple[str, int]]:
 
 def evidence_head(root: Path, piece: Evidence) -> str:
     """`[topic:line] #seq · date · source · heading`."""
-    left = f"{piece.retired} by {piece.by}" if piece.by else piece.retired
+    left = fate_words(piece.retired, piece.by, piece.expires, piece.holds_from)
     headings = " > ".join(dict.fromkeys(piece.headings))
     number = f"#{render_seqs(piece.seqs)}" if piece.seqs else ""
     about = [number, piece.time or noted(piece.observed), on_one_line(piece.source), headings, left]
@@ -325,6 +326,15 @@ def evidence_head(root: Path, piece: Evidence) -> str:
     path = f"{piece.library}/{piece.path}" if piece.library else piece.path
     link = linked(paint(place, "bold cyan"), root, path, piece.span.start)
     return f"{link} {paint(words, 'dim')}".rstrip()
+
+
+def fate_words(retired: str, by: int, expires: str, holds_from: str) -> str:
+    """What became of an entry, or what is still to come of it, in a few words."""
+    if holds_from:
+        return f"from {holds_from}"
+    return (
+        f"{retired} by {by}" if by and retired else f"expired {expires}".rstrip() if retired == "expired" else retired
+    )
 
 
 def answer_values(answer: Answer) -> dict[str, Any]:
@@ -371,6 +381,7 @@ def evidence_values(piece: Evidence) -> dict[str, Any]:
         "headings": list(piece.headings),
         "retired": piece.retired,
         "by": piece.by,
+        "holds_from": piece.holds_from,
         "contradicts": list(piece.contradicts),
         "dates": date_values(piece.text, piece.time or piece.observed),
         "score": round(piece.score, 4),
@@ -498,6 +509,7 @@ def hit_values(hit: Hit, facing: Sequence[Unit] = ()) -> dict[str, Any]:
         "headings": list(hit.unit.headings),
         "fields": dict(hit.unit.fields),
         "retired": hit.unit.retired,
+        "holds_from": hit.unit.get(HOLDS_FROM),
         "dates": date_values(hit.text, hit.time or hit.unit.observed),
         "contradicts": [unit.seqs[0] for unit in facing],
     }
@@ -516,7 +528,8 @@ def print_hits(
         about = [hit.time[:10] or noted(hit.unit.observed), on_one_line(hit.source)]
         number = [f"#{render_seqs(hit.seqs)}"] if hit.seqs else []
         notes = date_notes(hit.text, hit.time or hit.unit.observed)
-        text = on_one_line(hit.text) + notes + (f"  ({hit.unit.retired})" if hit.unit.retired else "")
+        fate = fate_words(hit.unit.retired, 0, hit.unit.get("expires"), hit.unit.get(HOLDS_FROM))
+        text = on_one_line(hit.text) + notes + (f"  ({fate})" if fate else "")
         if is_terminal():
             words = " · ".join(shown(word) for word in (*number, *about) if word)
             link = linked(paint(shown(place), "bold cyan"), root, hit.unit.path, hit.line)

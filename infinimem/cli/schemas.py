@@ -107,6 +107,7 @@ PIECE = {
     "source": text(),
     "headings": rows(text()),
     "retired": text("empty while it holds; else superseded, duplicate, expired or deleted"),
+    "holds_from": text("when it is to take the place of what holds till then; empty where it holds"),
     "dates": DATES,
     "score": share("compares within one answer only"),
 }
@@ -570,6 +571,7 @@ def timeline_schema() -> Schema:
         "why": text("superseded, duplicate, expired, deleted or split; `expires` where the end is still to come"),
         "by": rows(number(least=1), "what took its place"),
         "waiting": truth("this waits for a flush"),
+        "coming": truth("that end is still to come"),
         "observed": text("when the library came to know it"),
         "retired_at": text("when the library let go of it"),
     }

@@ -124,7 +124,7 @@ def store(ctx: typer.Context, entries: list[Placed], shared: dict[str, Any], met
         raise
     report(ctx, done, root, made)
     say_replaced(root, done, shared["supersedes"])
-    warn_of_future(done, shared["supersedes"])
+    warn_of_future(done)
     warn_of_secrets(done, entries, meta)
     return 0
 
@@ -195,13 +195,10 @@ def say_replaced(root: Path, done: "Appended", supersedes: list[str]) -> None:
         say(f"and {len(seqs) - MOST_REPEATS} more")
 
 
-def warn_of_future(done: "Appended", supersedes: list[str]) -> None:
+def warn_of_future(done: "Appended") -> None:
     """An entry can only replace an older one; a seq that nobody has yet is a slip of the finger."""
-    from infinimem.text.signature import parse_seqs
-
-    later = [seq for text in supersedes for seq in parse_seqs(text) if done.seqs and seq >= done.seqs[0]]
-    if later:
-        say(f"there is no entry {later[0]} to replace yet; the next flush will skip that")
+    if done.too_new:
+        say(f"there is no entry {done.too_new[0]} to replace yet; the next flush will skip that")
 
 
 def warn_of_secrets(done: "Appended", entries: list[Placed], meta: dict[str, str]) -> None:
@@ -250,7 +247,7 @@ def store_and_extract(ctx: typer.Context, entries: list[Placed], shared: dict[st
     if not wants_json(ctx):
         for seq, fact in zip(found.seqs, found.facts, strict=True):
             out(f"{seq}\t{fact.text}")
-    warn_of_future(found.written, shared["supersedes"])
+    warn_of_future(found.written)
     warn_of_secrets(found.written, entries, meta)
     say_extracted(found)
     return found.exit_code

@@ -30,7 +30,15 @@ from infinimem.plan.paper import Plan, to_values
 from infinimem.secrets import secrets_in
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
-from infinimem.store.evidence import Record, append_to_evidence, event_line, evidence_path, read_records, retire_line
+from infinimem.store.evidence import (
+    TAKEN_BACK,
+    Record,
+    append_to_evidence,
+    event_line,
+    evidence_path,
+    read_records,
+    retire_line,
+)
 from infinimem.store.files import digest_of
 from infinimem.store.layout import BUFFER, LOG, merges_by_entry
 from infinimem.store.read import read_file, read_leading, read_log
@@ -278,7 +286,7 @@ def void_lines(run: Run, finished: Finished, high: int) -> list[str]:
     consumed = set(seqs_of(finished.consumed))
     older = sorted({step.seq for step in run.desk.retired} - consumed)
     lines = [event_line("unflush", run.now, seq=render_seqs(sorted(consumed)))] if consumed else []
-    lines += [event_line("restore", run.now, seq=render_seqs(older))] if older else []
+    lines += [event_line("restore", run.now, seq=render_seqs(older), why=TAKEN_BACK)] if older else []
     made = sorted(seqs_of(part for parts in run.desk.made.values() for part in parts))
     lines += [retire_line(made, "", "undone", run.now)] if made else []
     return [*lines, event_line("flush", run.now, high=str(high))] if lines else []

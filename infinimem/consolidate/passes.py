@@ -10,7 +10,7 @@ from datetime import UTC, datetime, time
 from pathlib import Path
 
 from infinimem.config import Retention, Settings
-from infinimem.consolidate.run import Finder, Run, prepare, siblings, spare_for, with_seqs
+from infinimem.consolidate.run import Finder, Run, prepare, siblings, spare_for, waits, with_seqs
 from infinimem.errors import BadPlan
 from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Link, Outcome, Retire, Step, Unit
 from infinimem.plan import lexical, rules
@@ -132,11 +132,13 @@ def supersede_in_topics(run: Run, index: Finder) -> None:
 
 
 def overdue(run: Run, index: Finder) -> list[Retire]:
-    """Replacements that no flush could make so far, for conflict marks in the old one's document, and this one can.
+    """Replacements that no flush could make so far, and this one can.
 
-    They are those that a writer said, and those of which a model was sure.
+    They are those that a writer said, and those of which a model was sure. What takes the old one's place had not
+    begun, or there were conflict marks in the old one's document.
     """
-    steps = [Retire(seq, unit.seqs[-1], "superseded") for unit, seq in index.unsettled()]
+    begun = [(unit, seq) for unit, seq in index.unsettled() if not waits(unit.time, run.now)]
+    steps = [Retire(seq, unit.seqs[-1], "superseded") for unit, seq in begun]
     steps += held_up(run.root)
     for step in steps:
         prepare(run, step, index)

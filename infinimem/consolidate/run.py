@@ -33,7 +33,7 @@ from infinimem.plan import rules
 from infinimem.plan.desk import Desk, apply
 from infinimem.plan.lexical import Candidate
 from infinimem.plan.paper import Plan
-from infinimem.search.records import Record
+from infinimem.search.records import Record, interval, is_coming
 from infinimem.store.buffer import hold, next_seq, reserve_seqs
 from infinimem.store.evidence import read_records
 from infinimem.store.read import read_file
@@ -211,8 +211,11 @@ class Run:
     def take(self, step: Step) -> Outcome:
         """Carry a step out if no rule forbids it; say what became of it."""
         why = rules.violation(step, self.desk, self.gates)
+        later = self.later(step)
         if why:
             outcome = Outcome(step, "skipped", why)
+        elif later:
+            outcome = Outcome(step, "no-op", later)
         else:
             try:
                 self.desk = apply(self.desk, step, self.now)
@@ -221,6 +224,21 @@ class Run:
                 outcome = Outcome(step, "skipped", str(error))
         self.outcomes.append(outcome)
         return outcome
+
+    def later(self, step: Step) -> str:
+        """That an entry holds still, until what says that it replaces it has begun; "" where a step need not wait."""
+        if not isinstance(step, Retire) or step.why != "superseded":
+            return ""
+        new = self.desk.buffered(step.by) or self.desk.holding(step.by) or self.desk.gone.get(step.by)
+        if new is None or step.seq not in parse_seqs(new.signature.get("supersedes")) or not waits(new.time, self.now):
+            return ""
+        return f"it holds until {new.time}, when {step.by} begins; a flush from then on retires it"
+
+
+def waits(time: str, now: str) -> bool:
+    """Whether what begins at a time has not begun yet."""
+    moment = interval(now)
+    return moment is not None and is_coming(time, moment[1])
 
 
 def siblings(run: Run, topic: str) -> set[str]:

@@ -15,7 +15,7 @@ from infinimem.consolidate.run import Finder, Report, seqs_of
 from infinimem.model import CURRENT, Change, Document, Entry, Outcome, Span, Summarise, topic_of
 from infinimem.store import transaction
 from infinimem.store.buffer import evidence_high, hold, next_seq, note_state, write_log
-from infinimem.store.evidence import append_to_evidence, event_line, retire_line
+from infinimem.store.evidence import TAKEN_BACK, append_to_evidence, event_line, retire_line
 from infinimem.store.files import read_bytes
 from infinimem.store.layout import BUFFER, FLUSH_LOCK, UNDO
 from infinimem.store.lock import exclusive
@@ -79,7 +79,7 @@ def undo_last(root: Path, note: int, index: Finder, at: str, *, dry_run: bool) -
         return replace(report, diff="".join(line for piece in pieces for line in piece))
     following = next_seq(root, note)
     lines = [event_line("unflush", at, seq=render_seqs(seqs))] if seqs else []
-    lines += [event_line("restore", at, seq=render_seqs(older))] if older else []
+    lines += [event_line("restore", at, seq=render_seqs(older), why=TAKEN_BACK)] if older else []
     made = [seq for seq in parse_seqs(record["about"].get("made", "")) if any(seq in state.new_seqs for state in back)]
     lines += [retire_line(made, "", "undone", at)] if made else []
     appends = []

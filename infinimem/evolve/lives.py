@@ -1,8 +1,9 @@
 """When each entry held and when the library knew it, replayed from evidence and from what is visible; no git needed.
 
 `time` is when a thing happened and `observed` when it was written down. An entry holds from its `time` (else
-`observed`) until what took its place began, until it expires, or until it was deleted. It is known from `observed`
-until the event that retired it; an undo makes it known again.
+`observed`) until what took its place began, until it expires, or until it was deleted. What an entry says that it
+replaces, and when one expires, is known as long as the entry is: a flush only carries it out, so that no answer about
+the past changes by it. What a planner or a person found is known from the event that says so, until an undo.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING
 from infinimem.errors import StorageFailed
 from infinimem.indexing import ATTEMPTS, commit_mark, finish_commit, found_in
 from infinimem.model import CURRENT, Entry, Filter, Signature, Unit, path_of
-from infinimem.search.records import asked_interval, happened, interval, known
-from infinimem.store.evidence import Record, all_records
+from infinimem.plan.rules import may_succeed
+from infinimem.search.records import NEVER, asked_interval, happened, interval, known
+from infinimem.store.evidence import TAKEN_BACK, Record, all_records
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import Event
 from infinimem.text.signature import parse_seqs
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from infinimem.search.index import CatalogRow
     from infinimem.search.past import PastIndex
 
-ALWAYS = 10**12
-"""A moment (YYYYMMDDhhmm) after all others."""
+ALWAYS = NEVER
+"""When all was known that is known."""
 UNDONE = "undone"
 """Why a piece of a divided entry is gone once that was undone: it never was an entry of its own."""
 JOINED = "joined"
@@ -39,7 +41,8 @@ FATES = ("retire", "forget", "unflush", "restore")
 class Life:
     """One seq: its words by revision, each from the moment it was known; its events; the line that shows it now.
 
-    `lines` are the joined lines that evidence knows it in, each from the moment of the joining.
+    `lines` are the joined lines that evidence knows it in, each from the moment of the joining. `heirs` are the seqs
+    of entries that say that they replace it and may do so.
     """
 
     seq: int
@@ -47,6 +50,7 @@ class Life:
     lines: tuple[tuple[int, Unit], ...] = ()
     events: tuple[Event, ...] = ()
     here: Unit | None = None
+    heirs: tuple[int, ...] = ()
 
     def said(self, moment: int = ALWAYS) -> Unit | None:
         """The entry by itself, in the words that it had at a moment; None where it only ever stood in a longer line."""
@@ -64,7 +68,7 @@ class Life:
 
 
 def start_of(time: str) -> int:
-    """The first minute of a time; the beginning of all where it is none."""
+    """The first moment of a time; the beginning of all where it is none."""
     found = interval(time)
     return found[0] if found else 0
 
@@ -76,9 +80,27 @@ def lives_of(records: Mapping[int, Record], visible: Iterable[Unit]) -> dict[int
         for seq in unit.seqs:
             if seq not in here or here[seq].topic == CURRENT:
                 here[seq] = unit
-    return {
+    return with_heirs({
         seq: life_of(seq, records.get(seq, Record(seq, (), ())), here.get(seq)) for seq in sorted({*records, *here})
-    }
+    })  # fmt: skip
+
+
+def with_heirs(lives: Mapping[int, Life]) -> dict[int, Life]:
+    """The lives with what takes the place of each by its own word, as far as the rules of a flush allow it."""
+    heirs: dict[int, list[int]] = {}
+    for seq, life in lives.items():
+        unit = own_line(life)
+        for old in parse_seqs(unit.get("supersedes")) if unit is not None else ():
+            before = lives[old].said() or lives[old].here if old in lives else None
+            if unit is not None and before is not None and seq != old and may_succeed(before, old, unit):
+                heirs.setdefault(old, []).append(seq)
+    return {seq: replace(life, heirs=tuple(heirs.get(seq, ()))) for seq, life in lives.items()}
+
+
+def own_line(life: Life) -> Unit | None:
+    """What stands for an entry alone: its visible line, which a hand may have changed, else what evidence has."""
+    here = life.here
+    return here if here is not None and here.seqs == (life.seq,) else life.said() or here
 
 
 def life_of(seq: int, record: Record, here: Unit | None) -> Life:
@@ -127,13 +149,16 @@ def replay(root: Path, filter: Filter) -> Past:
     told: set[int] = set()
     for unit in shown:
         if unit.seqs and told.isdisjoint(unit.seqs) and stands(unit, lives, held_at, known_at):
-            units[place_of(unit)] = reworded(unit, lives, known_at)
+            then = reworded(unit, lives, known_at)
+            alone = len(unit.seqs) == 1
+            then = told_fate(then, lives[unit.seqs[0]], lives, held_at, known_at) if alone else then
+            units[place_of(unit)] = then
             told.update(unit.seqs)
     homes: dict[Place, str] = {}
     for seq, life in lives.items():
         if seq not in told and was_there(life, lives, held_at, known_at):
             for unit in past_unit(life, known_at):
-                units[place_of(unit)] = unit
+                units[place_of(unit)] = told_fate(unit, life, lives, held_at, known_at)
                 homes[place_of(unit)] = home_of(life, lives)
     return Past(tuple(units.values()), homes)
 
@@ -162,7 +187,9 @@ def stands(unit: Unit, lives: Mapping[int, Life], held_at: int | None, known_at:
         return was_there(lives[unit.seqs[0]], lives, held_at, known_at)
     members = [lives[seq] for seq in unit.seqs]
     if any(life.said() is None for life in members):  # it was written as one
-        return known_from(unit) <= known_at and (held_at is None or holds(unit, ALWAYS, held_at))
+        end = min(end_of(unit, life, lives, known_at) for life in members)
+        moment = known_at if held_at is None else held_at
+        return known_from(unit) <= known_at and holds(unit, end, moment, begun=held_at is not None)
     if joined_since(unit, members) > known_at:
         return False
     return all(was_there(life, lives, held_at, known_at) for life in members)
@@ -176,16 +203,22 @@ def joined_since(unit: Unit, members: Sequence[Life]) -> int:
 
 
 def was_there(life: Life, lives: Mapping[int, Life], held_at: int | None, known_at: int) -> bool:
-    """Whether an entry was known at one moment to hold at the other."""
+    """Whether an entry was known at one moment to hold at the other; without that, to hold still or to come."""
     unit = life.said(known_at) or life.here
     if unit is None or max(known_from(unit), divided_at(unit, lives)) > known_at:
         return False
     event = life.retirement(known_at)
     if event is not None and (event.kind == "forget" or event.get("why") == UNDONE):
         return False
-    if held_at is None:
-        return event is None
-    return holds(unit, end_of(unit, event, lives), held_at)
+    if held_at is None and event is not None and event.get("why") != "superseded" and not is_by_date(unit, event):
+        return False
+    moment = known_at if held_at is None else held_at
+    return holds(unit, end_of(unit, life, lives, known_at), moment, begun=held_at is not None)
+
+
+def is_by_date(unit: Unit, event: Event) -> bool:
+    """Whether an entry was retired for a date of its own, which says when it held no longer."""
+    return event.get("why") == "expired" and interval(unit.get("expires")) is not None
 
 
 def divided_at(unit: Unit, lives: Mapping[int, Life]) -> int:
@@ -206,23 +239,55 @@ def known_from(unit: Unit) -> int:
     return found[0] if found else 0
 
 
-def holds(unit: Unit, end: int, moment: int) -> bool:
-    """Whether what an entry says held at a moment."""
+def holds(unit: Unit, end: int, moment: int, *, begun: bool = True) -> bool:
+    """Whether what an entry says held at a moment; unless it must have `begun`, also if that was still to come."""
     began = happened(unit)
     expires = interval(unit.get("expires"))
-    return (began is None or began[0] <= moment) and moment < end and (expires is None or moment <= expires[1])
+    has_begun = not begun or began is None or began[0] <= moment
+    return has_begun and moment < end and (expires is None or moment <= expires[1])
 
 
-def end_of(unit: Unit, event: Event | None, lives: Mapping[int, Life]) -> int:
-    """The moment from which an entry held no longer, as far as its retirement tells."""
-    if event is None:
-        return ALWAYS
-    if event.get("why") == "expired" and interval(unit.get("expires")) is not None:
-        return ALWAYS  # its own date says when
+def end_of(unit: Unit, life: Life, lives: Mapping[int, Life], known_at: int) -> int:
+    """The moment from which an entry held no longer, by what was known at another; its own date left out of account."""
+    ends = [beginning_of(seq, lives) or known_from_of(seq, lives) for seq in heirs_of(life, lives, known_at)]
+    event = life.retirement(known_at)
+    if event is None or is_by_date(unit, event):
+        return min(ends, default=ALWAYS)
     if event.get("why") == "split":
         return 0  # its pieces hold when it held
-    starts = [start for seq in parse_seqs(event.get("by")) if (start := beginning_of(seq, lives))]
-    return min(starts) if starts else start_of(event.get("at"))
+    by = parse_seqs(event.get("by"))
+    if event.get("why") == "superseded" and not set(by).isdisjoint(life.heirs):
+        return min(ends, default=ALWAYS)  # a flush has done what an entry said
+    starts = [start for seq in by if (start := beginning_of(seq, lives))]
+    return min([*ends, min(starts) if starts else start_of(event.get("at"))])
+
+
+def heirs_of(life: Life, lives: Mapping[int, Life], known_at: int) -> list[int]:
+    """The entries that by their own word had taken an entry's place, or would, as far as was known at a moment."""
+    return [
+        seq
+        for seq in life.heirs
+        if known_from_of(seq, lives) <= known_at and not stands_again(life, lives, seq, known_at)
+    ]
+
+
+def stands_again(life: Life, lives: Mapping[int, Life], heir: int, known_at: int) -> bool:
+    """Whether a hand had put an entry back, by some moment, where another had taken its place."""
+    done = [at for at, one in enumerate(life.events) if one.kind == "retire" and heir in parse_seqs(one.get("by"))]
+    undone = {one.get("at") for one in lives[heir].events if one.kind == "unflush"}  # an undo as it was noted before
+    back = [
+        (at, start_of(one.get("at")))
+        for at, one in enumerate(life.events)
+        if one.kind == "restore" and one.get("why") != TAKEN_BACK and one.get("at") not in undone
+    ]
+    since = known_from_of(heir, lives)
+    return any((at > done[-1] if done else since <= moment) and moment <= known_at for at, moment in back)
+
+
+def known_from_of(seq: int, lives: Mapping[int, Life]) -> int:
+    """The moment from which a seq was known; 0 where nothing tells."""
+    unit = own_line(lives[seq]) if seq in lives else None
+    return known_from(unit) if unit is not None else 0
 
 
 def beginning_of(seq: int, lives: Mapping[int, Life], seen: frozenset[int] = frozenset()) -> int:
@@ -252,16 +317,28 @@ def reworded(unit: Unit, lives: Mapping[int, Life], known_at: int) -> Unit:
 
 
 def past_unit(life: Life, known_at: int) -> Iterator[Unit]:
-    """An entry that is not visible by itself now, from evidence, marked with what became of it."""
+    """An entry that is not visible by itself now, from evidence."""
     said = life.said(known_at)
-    if said is None or not said.path.startswith("evidence/"):
-        return
-    event = life.retirement()
-    if event is None:
-        yield replace(said, retired=JOINED)
-    else:
-        fields = (*said.fields, ("retired_at", event.get("at")), ("retired_by", event.get("by")))
-        yield replace(said, retired=event.get("why") or event.kind, fields=fields)
+    if said is not None and said.path.startswith("evidence/"):
+        yield replace(said, retired=JOINED) if life.here is not None and len(life.here.seqs) > 1 else said
+
+
+def told_fate(unit: Unit, life: Life, lives: Mapping[int, Life], held_at: int | None, known_at: int) -> Unit:
+    """A unit with the mark of what became of it, as far as that was known at a moment.
+
+    What had not held any more at that very moment is not there, so that only who asks what held sees marks.
+    """
+    if held_at is None:
+        return unit
+    event = life.retirement(known_at)
+    heirs = heirs_of(life, lives, known_at)
+    if heirs:
+        first = min(heirs, key=lambda seq: (beginning_of(seq, lives) or known_from_of(seq, lives), seq))
+        return replace(unit, retired="superseded", fields=(*unit.fields, ("retired_by", str(first))))
+    if event is None or is_by_date(unit, event):
+        return unit
+    fields = (*unit.fields, ("retired_at", event.get("at")), ("retired_by", event.get("by")))
+    return replace(unit, retired=event.get("why") or event.kind, fields=fields)
 
 
 # What is asked of the past

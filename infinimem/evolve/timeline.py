@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 from infinimem.evolve.lives import Life, in_order, life_of
 from infinimem.model import Unit
-from infinimem.search.records import happened
+from infinimem.readers.memory import Waiting, waiting
+from infinimem.search.records import NEVER, happened, is_over
 from infinimem.store.evidence import read_records
 from infinimem.text.signature import parse_seqs
 
 if TYPE_CHECKING:
     from infinimem.search.index import Index
 
-NEVER = 10**12
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """A statement and when it held: `since` and `until` are ISO dates, perhaps partial, "" for unknown and for still.
 
-    `why` says how it ended and `by` what took its place; `waiting` that this waits for a flush. `observed` and
-    `retired_at` say from when to when the library knew it. `unit` is the visible line, else the words in evidence.
+    `why` says how it ended and `by` what took its place; `waiting` that this waits for a flush, `coming` that the end
+    is still to come. `observed` and `retired_at` say from when to when the library knew it. `unit` is the visible line,
+    else the words in evidence.
     """
 
     unit: Unit
@@ -34,15 +34,16 @@ class Held:
     by: tuple[int, ...] = ()
     retired_at: str = ""
     waiting: bool = False
+    coming: bool = False
 
 
-def timeline(root: Path, index: Index, seqs: Iterable[int]) -> list[Held]:
-    """When some entries held, and all that they replaced or that replaced them, in order of time."""
-    lives = whole_story(root, index, seqs)
-    waiting = {old: unit for unit in index.superseding() for old in parse_seqs(unit.get("supersedes"))}
+def timeline(root: Path, index: Index, seqs: Iterable[int], moment: int) -> list[Held]:
+    """When some entries held, as seen from a moment, and all that they replaced or that replaced them, in time."""
+    there = waiting(index, [*index.superseding(), *index.announced()], moment)
+    lives = whole_story(root, index, seqs, there)
     rows: dict[tuple[str, int], Held] = {}
     for life in lives.values():
-        held = held_of(life, lives, waiting)
+        held = held_of(life, lives, there, moment)
         if held is not None:
             rows.setdefault((held.unit.path, held.unit.line), held)
     return sorted(rows.values(), key=in_time)
@@ -54,9 +55,14 @@ def in_time(held: Held) -> tuple[int, int, str]:
     return (began[0] if began else NEVER), min(held.unit.seqs, default=0), held.unit.path
 
 
-def whole_story(root: Path, index: Index, seqs: Iterable[int]) -> dict[int, Life]:
-    """The lives of entries, of all that they replaced, and of all that took their place."""
+def whole_story(root: Path, index: Index, seqs: Iterable[int], there: Waiting) -> dict[int, Life]:
+    """The lives of entries, of all that they replaced, and of all that took their place or is to take it."""
     lives: dict[int, Life] = {}
+    later = {**there.coming, **there.newer}
+    before: dict[int, set[int]] = {}
+    for old, unit in later.items():
+        for seq in unit.seqs:
+            before.setdefault(seq, set()).add(old)
     fresh = set(seqs)
     while fresh:
         records = read_records(root, fresh)
@@ -64,6 +70,7 @@ def whole_story(root: Path, index: Index, seqs: Iterable[int]) -> dict[int, Life
             lives[seq] = life_of(seq, records[seq], next(iter(index.standing(seq)), None))
         near = {old for unit in index.replaced_by(*fresh) for old in unit.seqs}
         for seq in fresh:
+            near.update(before.get(seq, ()), later[seq].seqs if seq in later else ())
             event = lives[seq].retirement()
             near.update(parse_seqs(event.get("by")) if event is not None else ())
             near.update(lives[seq].here.seqs if lives[seq].here is not None else ())  # type: ignore[union-attr]
@@ -71,7 +78,7 @@ def whole_story(root: Path, index: Index, seqs: Iterable[int]) -> dict[int, Life
     return lives
 
 
-def held_of(life: Life, lives: dict[int, Life], waiting: dict[int, Unit]) -> Held | None:
+def held_of(life: Life, lives: dict[int, Life], there: Waiting, moment: int) -> Held | None:
     """One statement's row: the line that shows it, else its words in evidence; None where neither is left."""
     event = life.retirement() if life.here is None else None
     unit = life.here or life.said()
@@ -79,11 +86,13 @@ def held_of(life: Life, lives: dict[int, Life], waiting: dict[int, Unit]) -> Hel
         return None
     since = start_words(unit)
     if event is None:
-        later = waiting.get(life.seq)
-        if later is not None and later.seqs != unit.seqs:
-            return Held(unit, since, start_words(later), "superseded", later.seqs, waiting=True)
+        for later, coming in ((there.newer.get(life.seq), False), (there.coming.get(life.seq), True)):
+            if later is not None and later.seqs != unit.seqs:
+                return Held(unit, since, start_words(later), "superseded", later.seqs, waiting=True, coming=coming)
         expires = unit.get("expires")
-        return Held(unit, since, expires, "expires" if expires else "")
+        if is_over(unit, moment):
+            return Held(unit, since, expires, "expired", waiting=True)
+        return Held(unit, since, expires, "expires" if expires else "", coming=bool(expires))
     by = parse_seqs(event.get("by"))
     why = event.get("why") or event.kind
     if why == "expired" and unit.get("expires"):

@@ -24,7 +24,7 @@ OUR_OWN = frozenset(
     "seq rev event at by why high time observed source supersedes links conf expires ns type sensitivity label key "
     "retire unflush restore forget forgotten flush superseded duplicate expired deleted user ai hand file tool empty "
     "id summary token count created update log op create add merge split aux pinned former ids merged from "
-    "infinimem yaml md format current evidence topics notes true false null".split()
+    "undo infinimem yaml md format current evidence topics notes true false null".split()
 )
 """Words that the files of a library hold whatever is written into it."""
 STATEMENT = 3

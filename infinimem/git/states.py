@@ -88,7 +88,7 @@ def since_date(root: Path, date: str) -> Past:
 def moment_of(date: str) -> str:
     """The first moment, in UTC, of a date that may be partial."""
     first = str(asked_interval(date)[0])
-    return f"{first[:4]}-{first[4:6]}-{first[6:8]}T{first[8:10]}:{first[10:12]}:00Z"
+    return f"{first[:4]}-{first[4:6]}-{first[6:8]}T{first[8:10]}:{first[10:12]}:{first[12:14]}Z"
 
 
 def since_flush(root: Path) -> Past:

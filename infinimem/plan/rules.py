@@ -16,9 +16,11 @@ from infinimem.model import (
     Link,
     Merge,
     Retire,
+    Signature,
     Split,
     Step,
     Summarise,
+    Unit,
 )
 from infinimem.plan.desk import OUR_KEYS, Desk, entry_at, is_pinned, tie_to, ties_at
 from infinimem.text.signature import parse_seqs, render_seqs
@@ -236,6 +238,18 @@ def bad_succession(old: Entry, old_seq: int, new: Entry, new_seq: int, why: str)
     if old.source == "user" and new.source == "AI":
         return f"{old_seq} was said by the user and is not superseded by an AI ({new_seq})"
     return ""
+
+
+def may_succeed(old: Unit, old_seq: int, new: Unit) -> bool:
+    """Whether a flush lets an entry take the place of one that it says it replaces: what the views of it ask, too."""
+    if not new.seqs or old_seq in new.seqs:
+        return False
+    return not bad_succession(entry_of(old), old_seq, entry_of(new), new.seqs[-1], "superseded")
+
+
+def entry_of(unit: Unit) -> Entry:
+    """A unit of the index as an entry."""
+    return Entry(unit.topic, Signature(unit.seqs, unit.fields), unit.text)
 
 
 def each_of_oneself(one: Entry, other: Entry) -> bool:

@@ -180,6 +180,8 @@ def lines_of(evidence: Sequence[Evidence]) -> list[str]:
         if piece.retired:
             by = numbers.get((piece.library, piece.by), 0)
             notes.insert(0, f"{piece.retired}; replaced by {by}" if by else f"{piece.retired}: no longer true")
+        if piece.holds_from:
+            notes.insert(0, f"not yet true: only from {piece.holds_from} on")
         opposed = [numbers[one] for seq in piece.contradicts if (one := (piece.library, seq)) in numbers]
         notes += [f"contradicts {other}: only one of them can be true" for other in opposed]
         mark = f" ({'; '.join(notes)})" if notes else ""

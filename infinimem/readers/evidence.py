@@ -19,15 +19,16 @@ from infinimem.readers.memory import (
     Memory,
     Place,
     block_of,
+    marked,
     newest,
     older,
     place_of,
     recent,
-    replaced,
     successor,
+    until_then,
 )
 from infinimem.readers.questions import OLDEST, Kind, kind_of, subject_words
-from infinimem.search.records import happened, looks_back
+from infinimem.search.records import NEVER, happened, looks_back
 from infinimem.text.tokens import estimate
 
 DEPTH = 100
@@ -160,9 +161,14 @@ def gather(
 
 
 def held(memory: Memory, units: Iterable[Unit]) -> list[Unit]:
-    """The units with what holds now in the place of those that were replaced, each once."""
+    """The units with what holds now in the place of those that were replaced, each once.
+
+    What has not begun comes behind what holds till then.
+    """
     found: dict[Place, Unit] = {}
     for unit in units:
+        for now in until_then(memory, newest(memory, unit)):
+            found.setdefault(place_of(now), now)
         now = newest(memory, unit)
         found.setdefault(place_of(now), now)
     return list(found.values())
@@ -225,7 +231,7 @@ def shortened(unit: Unit) -> Unit:
 
 def in_time(units: Iterable[Unit]) -> list[Unit]:
     """Units in order of time, those without one last."""
-    never = (10**12, 10**12)
+    never = (NEVER, NEVER)
     return sorted(units, key=lambda unit: (happened(unit) or never, min(unit.seqs, default=0), unit.path, unit.line))
 
 
@@ -253,9 +259,8 @@ def cost_of(unit: Unit) -> int:
 
 
 def piece(memory: Memory, unit: Unit, order: dict[Place, int] | None = None) -> Evidence:
-    """A unit as evidence, marked where something newer waits in CURRENT. Its score falls with its rank."""
-    later = successor(memory, unit)
-    if later is not None:
-        unit = replaced(unit, later)
+    """A unit as evidence, marked where it holds no longer or not yet. Its score falls with its rank."""
+    # a model that is asked what held then would take the mark of what came later for a no
+    unit = replace(unit, retired="") if memory.filter.as_of else marked(memory, unit)
     at = (order or {}).get(place_of(unit))
     return evidence_of(Hit(unit, 0.0 if at is None else 1 / (1 + at)))

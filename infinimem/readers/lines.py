@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from infinimem.llm.prompts import FENCE, harmless
-from infinimem.model import Unit
+from infinimem.model import HOLDS_FROM, Unit
 from infinimem.readers.memory import Memory, cited, marked, place_of
 from infinimem.text.signature import parse_seqs, render_seqs
 from infinimem.text.tokens import estimate
@@ -42,7 +42,10 @@ def head_of(unit: Unit) -> str:
     marks = []
     if unit.retired:
         by = unit.get("retired_by")
-        marks.append(f"{unit.retired} by #{by}" if by and by != "0" else unit.retired)
+        over = f" {unit.get('expires')}".rstrip() if unit.retired == "expired" else ""
+        marks.append(f"{unit.retired} by #{by}" if by and by != "0" else unit.retired + over)
+    if unit.get(HOLDS_FROM):
+        marks.append(f"not yet: from {unit.get(HOLDS_FROM)}")
     replaces = parse_seqs(unit.get("supersedes"))
     if replaces:
         marks.append(f"replaces #{render_seqs(replaces)}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infinimem.errors import Unreadable
-from infinimem.indexing import read_found
-from infinimem.model import CURRENT, Filter, Hit, Unit
-from infinimem.search.records import looks_back
+from infinimem.indexing import put_back, read_found
+from infinimem.model import CURRENT, HOLDS_FROM, Filter, Hit, Unit
+from infinimem.plan.rules import may_succeed
+from infinimem.search.records import asked_interval, is_coming, is_over, looks_back, moment_of
 from infinimem.text.signature import parse_seqs
 
 if TYPE_CHECKING:
@@ -23,14 +25,30 @@ LONGEST_CHAIN = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is still shown and what is to take its place, by the seq of the old one.
+
+    What is in `newer` holds now, and only a flush has not seen to it; what is in `coming` has not begun yet.
+    """
+
+    newer: Mapping[int, Unit] = field(default_factory=dict)
+    coming: Mapping[int, Unit] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """A library under a filter, as it is during one ask. `newer` is what CURRENT's entries replace, by seq."""
+    """A library under a filter, as it is during one ask. `newer` is what holds in the place of some seqs already.
+
+    `moment` is when what is shown should hold: now, or as `known_at` says; 0 where all of it held when it was asked
+    to.
+    """
 
     root: Path
     index: Index
     filter: Filter = Filter()
     language: str = "english"
     newer: Mapping[int, Unit] = field(default_factory=dict)
+    moment: int = 0
     pages: dict[str, tuple[Unit, ...]] = field(default_factory=dict)
     """Documents that were parsed already."""
 
@@ -40,11 +58,40 @@ class Memory:
         return replace(self.filter, topic="", retired=False) != Filter()
 
 
-def open_memory(root: Path, index: Index, filter: Filter, language: str) -> Memory:
+def open_memory(
+    root: Path, index: Index, filter: Filter, language: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Memory:
     """A library as a reader may see it."""
-    units = index.passing(index.superseding(), filter)
-    newer = {seq: unit for unit in units for seq in parse_seqs(unit.get("supersedes")) if seq not in unit.seqs}
-    return Memory(root, index, filter, language, newer)
+    if filter.as_of:
+        return Memory(root, index, filter, language)
+    if filter.known_at:  # what was replaced by then is not there
+        return Memory(root, index, filter, language, {}, asked_interval(filter.known_at)[1])
+    moment = moment_of(now())
+    units = index.passing([*index.superseding(), *index.announced()], filter)
+    return Memory(root, index, filter, language, waiting(index, units, moment).newer, moment)
+
+
+def waiting(index: Index, units: Iterable[Unit], moment: int) -> Waiting:
+    """What some entries say that they replace, as far as it is shown still and the rules of a flush allow it.
+
+    Of several that would replace the same the first does, as in a flush.
+    """
+    pairs = {(unit.seqs[-1], seq): unit for unit in units if unit.seqs for seq in parse_seqs(unit.get("supersedes"))}
+    if not pairs:
+        return Waiting()
+    wanted = {seq for _, seq in pairs}
+    standing = {seq: unit for unit in index.standing(*wanted) for seq in unit.seqs if seq in wanted}
+    newer: dict[int, Unit] = {}
+    coming: dict[int, Unit] = {}
+    for (_, seq), unit in sorted(pairs.items(), key=lambda pair: pair[0]):
+        if seq in standing and may_succeed(standing[seq], seq, unit) and not was_put_back(index, unit, seq):
+            (coming if is_coming(unit.time, moment) else newer).setdefault(seq, unit)
+    return Waiting(newer, coming)
+
+
+def was_put_back(index: Index, unit: Unit, seq: int) -> bool:
+    """Whether a hand has put back what an entry of a topic replaces: no flush replaces it again."""
+    return unit.topic != CURRENT and any(map(put_back, index.evidence(seq)))
 
 
 def place_of(unit: Unit) -> Place:
@@ -136,27 +183,88 @@ def replaced(old: Unit, by: Unit) -> Unit:
 
 
 def marked(memory: Memory, unit: Unit) -> Unit:
-    """A unit as a reader sees it: with the mark of its successor where one waits in CURRENT."""
+    """A unit as a reader sees it: with a mark where a flush would retire it, or where it has not begun to hold."""
+    if unit.retired:
+        return unit
     later = successor(memory, unit)
-    return replaced(unit, later) if later is not None and not unit.retired else unit
+    if later is not None:
+        return replaced(unit, later)
+    if not memory.moment:
+        return unit
+    if is_over(unit, memory.moment):
+        return replace(unit, retired="expired")
+    return replace(unit, fields=(*unit.fields, (HOLDS_FROM, unit.time))) if has_not_begun(memory, unit) else unit
+
+
+def has_not_begun(memory: Memory, unit: Unit) -> bool:
+    """Whether a unit is to take another's place later on. What is only a date to come holds as it is said."""
+    is_to_come = memory.moment and not unit.retired and is_coming(unit.time, memory.moment)
+    return bool(is_to_come and replaces(memory, unit))
+
+
+def replaces(memory: Memory, unit: Unit) -> set[int]:
+    """The seqs whose place a unit takes, by its own word or as a planner found."""
+    found = [old for seq in unit.seqs for old in memory.index.replaced_by(seq) if old.retired == "superseded"]
+    return {*parse_seqs(unit.get("supersedes")), *(seq for old in found for seq in old.seqs)}
+
+
+def until_then(memory: Memory, unit: Unit) -> list[Unit]:
+    """What holds until a unit begins to; nothing where it holds already."""
+    found: dict[Place, Unit] = {}
+    seen: set[Place] = set()
+    units = [unit]
+    while units and len(seen) < LONGEST_CHAIN:
+        one = units.pop(0)
+        if place_of(one) in seen:
+            continue
+        seen.add(place_of(one))
+        if not has_not_begun(memory, one):
+            now = newest(memory, one)
+            found.setdefault(place_of(now), now)
+            continue
+        seqs = replaces(memory, one)
+        here = allowed(memory, memory.index.standing(*seqs))
+        gone = allowed_old(memory, memory.index.retired(seqs))
+        early = [old for old in gone if old.retired == "superseded" and old.retired_by in one.seqs]
+        units += [*here, *map(still_there, early)]
+    return list(found.values())
+
+
+def still_there(old: Unit) -> Unit:
+    """What a plan retired for the sake of what has not begun, as the statement that holds till then."""
+    fields = tuple(pair for pair in old.fields if pair[0] not in ("retired_at", "retired_by"))
+    return replace(old, retired="", fields=fields)
 
 
 def marked_hits(memory: Memory, hits: Sequence[Hit]) -> list[Hit]:
-    """Hits with the mark of what waits in CURRENT to take their place."""
-    return [replace(hit, unit=marked(memory, hit.unit)) for hit in hits] if memory.newer else list(hits)
+    """Hits with their marks: what holds before what is to take its place later, and last what has expired."""
+    places = {place_of(hit.unit) for hit in hits}
+    by_place = {place_of(hit.unit): hit for hit in hits}
+    ordered: dict[Place, Hit] = {}
+    for hit in hits:
+        held = until_then(memory, hit.unit) if has_not_begun(memory, hit.unit) else []
+        for one in (*(by_place[place_of(unit)] for unit in held if place_of(unit) in places), hit):
+            ordered.setdefault(place_of(one.unit), replace(one, unit=marked(memory, one.unit)))
+    return over_last(hits, ordered.values())
+
+
+def over_last(hits: Iterable[Hit], ordered: Iterable[Hit]) -> list[Hit]:
+    """Hits in order, those last that are shown still though they have expired."""
+    shown = {place_of(hit.unit) for hit in hits if not hit.unit.retired}
+    return sorted(ordered, key=lambda hit: hit.unit.retired == "expired" and place_of(hit.unit) in shown)
 
 
 def led_to_now(memory: Memory, hits: Sequence[Hit]) -> list[Hit]:
-    """Hits, each behind what waits in CURRENT to take its place: both are shown, what holds now first."""
-    if not memory.newer:
-        return list(hits)
+    """Hits, each behind what holds now in its place: both are shown. Last comes what has expired."""
     ordered: dict[Place, Hit] = {}
     for hit in hits:
+        for unit in until_then(memory, hit.unit) if has_not_begun(memory, hit.unit) else ():
+            ordered.setdefault(place_of(unit), Hit(marked(memory, unit), hit.score))
         now = newest(memory, hit.unit)
         if not hit.unit.retired and place_of(now) != place_of(hit.unit):
-            ordered.setdefault(place_of(now), Hit(now, hit.score))
+            ordered.setdefault(place_of(now), Hit(marked(memory, now), hit.score))
         ordered.setdefault(place_of(hit.unit), replace(hit, unit=marked(memory, hit.unit)))
-    return list(ordered.values())
+    return over_last(hits, ordered.values())
 
 
 def catalog(memory: Memory) -> list[CatalogRow]:

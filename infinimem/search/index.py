@@ -450,6 +450,10 @@ class Index:
             lambda: [record.unit for shelf in self._shelves for record in shelf.with_field("supersedes", path)]
         )
 
+    def announced(self) -> list[Unit]:
+        """Visible entries that were to take another's place from a later date on, begun or not, by place."""
+        return self._mended(lambda: [record.unit for shelf in self._shelves for record in shelf.announced()])
+
     def unsettled(self) -> list[tuple[Unit, int]]:
         """Entries of topics that say what they replace, each with a seq of that which a topic still shows."""
         from infinimem.search.shelf import VISIBLE
@@ -540,10 +544,10 @@ class Index:
         return self._in_time((record for number, record in held if number == top), filter)
 
     def _in_time(self, records: Iterable[Record], filter: Filter) -> list[Unit]:
-        from infinimem.search.records import happened
+        from infinimem.search.records import NEVER, happened
 
         allowed = self._allowed([Hit(record.unit, 0.0) for record in records], filter)
-        never = (10**12, 10**12)
+        never = (NEVER, NEVER)
         return sorted((hit.unit for hit in allowed), key=lambda unit: (happened(unit) or never, unit.path, unit.line))
 
     def _last(self, retired: Sequence[Unit]) -> list[Unit]:

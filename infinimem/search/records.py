@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 
 from infinimem.errors import BadInput
@@ -15,6 +16,8 @@ from infinimem.text.words import analyse, date_terms, says_when
 
 _quoted = json.encoder.encode_basestring
 ASKS, ONLY_ASKS, SAYS_WHEN = 1, 2, 4
+NEVER = 10**17
+"""A moment after all others."""
 
 
 @dataclass(frozen=True)
@@ -138,22 +141,60 @@ def restore(words: str, above: str, stored: bytes) -> Record:
 
 @lru_cache(4096)
 def interval(date: str) -> tuple[int, int] | None:
-    """The first and last minute (YYYYMMDDhhmm) of an ISO date that may be partial; None if it is none."""
+    """The first and last moment (YYYYMMDDhhmmss and milliseconds, UTC) of an ISO date; None if it is none.
+
+    A date may be partial: what it leaves open, down to the second and its fractions, lies between the two.
+    """
     found = _DATE.match(date.strip())
     if not found:
         return None
-    year, month, day, hour, minute = found.groups()
-    first = f"{year}{month or '01'}{day or '01'}{hour or '00'}{minute or '00'}"
-    last = f"{year}{month or '12'}{day or '31'}{hour or '23'}{minute or '59'}"
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    if zone and zone[0] in "+-":
+        year, month, day, hour, minute = _in_utc(found[0], (year, month, day, hour, minute))
+    part = (fraction or "")[:3]
+    first = f"{year}{month or '01'}{day or '01'}{hour or '00'}{minute or '00'}{second or '00'}{part:0<3}"
+    last = f"{year}{month or '12'}{day or '31'}{hour or '23'}{minute or '59'}{second or '59'}{part:9<3}"
     return int(first), int(last)
+
+
+def _in_utc(date: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Year to minute of a time with an offset, in UTC; as they are where that is beyond the calendar."""
+    try:
+        moment = datetime.fromisoformat(date.replace(" ", "T", 1)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return parts
+    return tuple(moment.strftime(f"{moment.year:04} %m %d %H %M").split())
+
+
+def moment_of(now: datetime) -> int:
+    """A moment of the clock on the scale of `interval`."""
+    return int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S")) * 1000 + now.microsecond // 1000
 
 
 def asked_interval(date: str) -> tuple[int, int]:
     """The interval of a date that someone asked with; BadInput if it is none."""
     found = interval(date)
     if found is None:
-        raise BadInput(f"{date!r} is no date; write 2026, 2026-05, 2026-05-01 or 2026-05-01T09:00")
+        raise BadInput(f"{date!r} is no date; write 2026, 2026-05, 2026-05-01 or 2026-05-01T09:00:30Z")
     return found
+
+
+def is_coming(time: str, moment: int) -> bool:
+    """Whether a time lies wholly after a moment; what is no time never does."""
+    found = interval(time)
+    return found is not None and found[0] > moment
+
+
+def is_over(unit: Unit, moment: int) -> bool:
+    """Whether a unit's own date of expiry lies wholly before a moment."""
+    found = interval(unit.get("expires"))
+    return found is not None and found[1] < moment
+
+
+def is_announced(unit: Unit) -> bool:
+    """Whether a unit that replaces another was written down before what it says began."""
+    written = interval(unit.observed)
+    return bool(unit.get("supersedes")) and written is not None and is_coming(unit.time, written[1])
 
 
 def happened(unit: Unit) -> tuple[int, int] | None:
@@ -219,17 +260,20 @@ def _was_known(unit: Unit, moment: int) -> bool:
 
 
 @lru_cache(4096)
-@lru_cache(4096)
 def _minute(moment: str) -> int:
     """Minutes on a scale that is even enough to tell an hour from a day; -1 if unknown."""
     found = _DATE.match(moment)
     if not found or found[5] is None:
         return -1
-    year, month, day, hour, minute = map(int, found.groups())
+    year, month, day, hour, minute = map(int, found.groups()[:5])
     return (((year * 12 + month) * 31 + day) * 24 + hour) * 60 + minute
 
 
 _QUESTION_MARKS = ("?", "？", "؟")
 _WORD = re.compile(r"\w")
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
-_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):?(\d\d))?)?)?(?![\d-])")
+_DATE = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)"
+    r"(?:[T ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?(Z|[+-]\d\d:?\d\d)?)?)?)?(?![\d-])",
+    re.ASCII,
+)

@@ -16,13 +16,13 @@ import tantivy
 from tantivy import FieldType, Occur, Query
 
 from infinimem.model import Filter, Unit, path_of
-from infinimem.search.records import Record, asked_interval, happened, looks_back, restore, stored_line
+from infinimem.search.records import Record, asked_interval, happened, is_announced, looks_back, restore, stored_line
 from infinimem.text.signature import parse_links, parse_seqs
 
 if TYPE_CHECKING:
     from infinimem.search.sources import Line
 
-VERSION = 6
+VERSION = 7
 """Changes with the schema or with what is stored; an index of another version is rebuilt."""
 
 VISIBLE, RETIRED, EVIDENCE, GENERATION = 1, 2, 3, 4
@@ -30,6 +30,7 @@ SMALL_HEAP, LARGE_HEAP = 15_000_000, 120_000_000  # bytes; tantivy refuses less 
 _LONGEST_FACT = 500
 _LONGEST_RANGE = 1_000  # seqs of one link that lead back to it
 _ABOVE = 0.5  # the weight of a word in a heading among candidates; `rank.Weights.heading` decides in the end
+_ANNOUNCED = " announced=yes"  # no field of an entry is called so
 _NUMBERED = "#"  # the path of the record that holds the generation; no file is called so
 _REMEMBERED = 16_384  # records, some 2 kB each, and as many frequencies, that a shelf need not fetch again
 
@@ -234,6 +235,14 @@ class Shelf:
         records = [self._record(address) for address in addresses]
         return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
 
+    def announced(self) -> list[Record]:
+        """Every visible record of what was announced to take another's place before it began, by place."""
+        says_it = Query.term_query(self._schema, "facts", _ANNOUNCED)
+        clauses = [(Occur.Must, says_it), (Occur.Must, self._kind(VISIBLE))]
+        addresses = self._find(self._unmasked(clauses), max(1, self._searcher.num_docs))
+        records = [self._record(address) for address in addresses]
+        return sorted(records, key=lambda record: (record.unit.path, record.unit.line))
+
     def pointing_to(self, key: str, seqs: Iterable[int], relation: str = "", kind: int = VISIBLE) -> list[Record]:
         """Every record of a kind whose signature field `key` names one of some seqs, by place."""
         wanted = [fact_of(key, seq, relation) for seq in sorted(set(seqs))]
@@ -328,6 +337,8 @@ class Writer:
                 document.add_text("above", record.above)
             for fact in facts_of(unit):
                 document.add_text("facts", _safe(fact))
+            if is_announced(unit):
+                document.add_text("facts", _ANNOUNCED)
             when = happened(unit)
             if when is not None:
                 document.add_integer("first", when[0])

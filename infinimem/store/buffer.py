@@ -85,13 +85,15 @@ def hold(root: Path, *, wait: float = 600.0, reading: bool = False) -> Iterator[
 class Appended:
     """The seqs in order; whether they were stored now; and for repeats of words in CURRENT the earlier seq.
 
-    `differs` says of a repeated key that it came with other words the first time.
+    `differs` says of a repeated key that it came with other words the first time. `too_new` are the seqs that an entry
+    says it replaces although no earlier one has them.
     """
 
     seqs: tuple[int, ...]
     stored: bool = True
     differs: bool = False
     repeats: tuple[tuple[int, int], ...] = ()
+    too_new: tuple[int, ...] = ()
 
 
 def refuse_links(root: Path) -> None:
@@ -131,7 +133,16 @@ def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
                 return Appended(tuple(known), stored=False, differs=list(known.values()) != first_lines)
         earlier = repeats(root, drafts)
         seqs = store(root, note, drafts)
-    return Appended(tuple(seqs), repeats=tuple((seqs[at], seq) for at, seq in earlier.items()))
+    said = tuple((seqs[at], seq) for at, seq in earlier.items())
+    return Appended(tuple(seqs), repeats=said, too_new=not_before(drafts, seqs))
+
+
+def not_before(drafts: Sequence[Draft], seqs: Sequence[int]) -> tuple[int, ...]:
+    """The seqs that drafts say they replace, and that none before them has."""
+    found: set[int] = set()
+    for seq, (signature, _) in zip(seqs, drafts, strict=True):
+        found.update(old for old in parse_seqs(signature.get("supersedes")) if old >= seq)
+    return tuple(sorted(found))
 
 
 def repeats(root: Path, drafts: Sequence[Draft]) -> dict[int, int]:

@@ -16,6 +16,8 @@ from infinimem.text.document import Event, events, parse, parse_piece
 from infinimem.text.signature import parse_seqs, render_fields, render_seqs
 
 FEW = 20
+TAKEN_BACK = "undo"
+"""Why an entry is visible again that a flush had retired: no hand put it back."""
 SEQ = re.compile(rb'seq="?([0-9][0-9+-]*)"? *[,>]')
 ITEM_START = re.compile(rb"[-*+][ \t]+\\?<")
 ITEM_END = re.compile(rb"\n(?=[-*+#])")  # not any other line: a signature may be broken without indent

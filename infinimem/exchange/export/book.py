@@ -9,6 +9,7 @@ from itertools import groupby
 
 from infinimem.exchange.export.source import Chosen
 from infinimem.model import CURRENT, Document, Entry
+from infinimem.plan.rules import bad_succession
 from infinimem.store.layout import BUFFER
 from infinimem.text.document import Event, events, title_of
 from infinimem.text.lines import is_blank
@@ -127,7 +128,7 @@ def book_of(chosen: Chosen, name: str) -> Book:
     """The reader's view of what a filter lets out."""
     pages = [document for document in chosen.documents if document.path.startswith("topics/")]
     buffer = next((document for document in chosen.documents if document.path == BUFFER), Document(BUFFER, ()))
-    shown = {seq for page in (*pages, buffer) for entry in page.entries for seq in entry.seqs}
+    shown = {seq: entry for page in (*pages, buffer) for entry in page.entries for seq in entry.seqs}
     past = read_past([one for one in chosen.documents if one.path.startswith("evidence/")], shown, buffer)
     chapters = sorted((chapter_of(page, past) for page in pages), key=lambda one: (in_order(one.title), one.topic))
     waiting = replace(chapter_of(buffer, past), title="Waiting to be sorted", summary="")
@@ -145,7 +146,7 @@ def in_order(title: str) -> list[tuple[bool, int, str]]:
     return [(False, int(piece), "") if piece.isascii() and piece.isdigit() else (True, 0, piece) for piece in pieces]
 
 
-def read_past(evidence: Sequence[Document], shown: set[int], buffer: Document) -> Past:
+def read_past(evidence: Sequence[Document], shown: Mapping[int, Entry], buffer: Document) -> Past:
     """What the evidence files say."""
     words: dict[int, list[Entry]] = {}
     fates: dict[int, Event] = {}
@@ -162,12 +163,17 @@ def read_past(evidence: Sequence[Document], shown: set[int], buffer: Document) -
                     fates.pop(seq, None)
                 elif event.kind == "forget":
                     forgotten.add(seq)
-    fates = {seq: event for seq, event in fates.items() if seq in words and seq not in shown | forgotten}
+    fates = {seq: event for seq, event in fates.items() if seq in words and seq not in shown and seq not in forgotten}
     followers: dict[int, list[int]] = {}
     for seq, event in fates.items():
         for by in parse_seqs(event.get("by"))[:1]:
             followers.setdefault(by, []).append(seq)
-    later = {old: entry.seq for entry in buffer.entries for old in parse_seqs(entry.signature.get("supersedes"))}
+    later = {
+        old: entry.seq
+        for entry in buffer.entries
+        for old in parse_seqs(entry.signature.get("supersedes"))
+        if old in shown and not bad_succession(shown[old], old, entry, entry.seq, "superseded")
+    }
     return Past(words, fates, followers, later)
 
 
