@@ -33,7 +33,7 @@ from infinimem.plan import rules
 from infinimem.plan.desk import Desk, apply
 from infinimem.plan.lexical import Candidate
 from infinimem.plan.paper import Plan
-from infinimem.search.records import Record, interval, is_coming
+from infinimem.search.records import Record, interval, is_about_a_date, is_coming
 from infinimem.store.buffer import hold, next_seq, reserve_seqs
 from infinimem.store.evidence import read_records
 from infinimem.store.read import read_file
@@ -231,6 +231,10 @@ class Run:
             return ""
         new = self.desk.buffered(step.by) or self.desk.holding(step.by) or self.desk.gone.get(step.by)
         if new is None or step.seq not in parse_seqs(new.signature.get("supersedes")) or not waits(new.time, self.now):
+            return ""
+        old = self.desk.buffered(step.seq) or self.desk.holding(step.seq)
+        moment = interval(self.now)
+        if old is not None and moment is not None and is_about_a_date(old.text, old.time, moment[1]):
             return ""
         return f"it holds until {new.time}, when {step.by} begins; a flush from then on retires it"
 

@@ -12,7 +12,7 @@ from infinimem.errors import Unreadable
 from infinimem.indexing import put_back, read_found
 from infinimem.model import CURRENT, HOLDS_FROM, Filter, Hit, Unit
 from infinimem.plan.rules import may_succeed
-from infinimem.search.records import asked_interval, is_coming, is_over, looks_back, moment_of
+from infinimem.search.records import asked_interval, is_about_a_date, is_coming, is_over, looks_back, moment_of
 from infinimem.text.signature import parse_seqs
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def waiting(index: Index, units: Iterable[Unit], moment: int) -> Waiting:
     coming: dict[int, Unit] = {}
     for (_, seq), unit in sorted(pairs.items(), key=lambda pair: pair[0]):
         if seq in standing and may_succeed(standing[seq], seq, unit) and not was_put_back(index, unit, seq):
-            (coming if is_coming(unit.time, moment) else newer).setdefault(seq, unit)
+            old = standing[seq]
+            is_to_come = is_coming(unit.time, moment) and not is_about_a_date(old.text, old.time, moment)
+            (coming if is_to_come else newer).setdefault(seq, unit)
     return Waiting(newer, coming)
 
 
@@ -226,7 +228,8 @@ def until_then(memory: Memory, unit: Unit) -> list[Unit]:
         here = allowed(memory, memory.index.standing(*seqs))
         gone = allowed_old(memory, memory.index.retired(seqs))
         early = [old for old in gone if old.retired == "superseded" and old.retired_by in one.seqs]
-        units += [*here, *map(still_there, early)]
+        olds = [*here, *map(still_there, early)]
+        units += [old for old in olds if not is_about_a_date(old.text, old.time, memory.moment)]
     return list(found.values())
 
 

@@ -12,7 +12,7 @@ from infinimem.errors import BadInput
 from infinimem.model import Filter, Unit, path_of
 from infinimem.search.rank import Candidate, Sitting
 from infinimem.text.document import parse_piece
-from infinimem.text.words import analyse, date_terms, says_when
+from infinimem.text.words import analyse, date_terms, is_date_term, says_when
 
 _quoted = json.encoder.encode_basestring
 ASKS, ONLY_ASKS, SAYS_WHEN = 1, 2, 4
@@ -183,6 +183,11 @@ def is_coming(time: str, moment: int) -> bool:
     """Whether a time lies wholly after a moment; what is no time never does."""
     found = interval(time)
     return found is not None and found[0] > moment
+
+
+def is_about_a_date(text: str, time: str, moment: int) -> bool:
+    """Whether words tell of a day, or of a time to come: another date for it takes their place at once."""
+    return is_coming(time, moment) or any(map(is_date_term, analyse(text)))
 
 
 def is_over(unit: Unit, moment: int) -> bool:
