@@ -169,7 +169,11 @@ def test_a_merge_is_the_union_and_keeps_what_people_wrote(
     assert list(done.documents) == ["a"] and done.removed == ("b",) and aux_list(after, "merged_from") == ["b"]
     assert Counter(map(repr, said(after.entries))) == Counter(map(repr, [*said(target.entries), *said(source.entries)]))
     body = words_of(after)
-    assert without(body, words_of(target)[target.header.span.stop :])
+    there = words_of(target)[target.header.span.stop :]
+    if "# Both" in body:  # the title that the step gives, where the page has a line for one
+        line = next(block.span.start for block in target.blocks if block.level == 1)
+        there[line - target.header.span.stop] = "# Both"
+    assert without(body, there)
     for line in prose(source):
         assert line in body
     assert Counter(prose(after)) >= Counter(prose(target)) + Counter(prose(source))
