@@ -201,7 +201,18 @@ def marked(memory: Memory, unit: Unit) -> Unit:
 def has_not_begun(memory: Memory, unit: Unit) -> bool:
     """Whether a unit is to take another's place later on. What is only a date to come holds as it is said."""
     is_to_come = memory.moment and not unit.retired and is_coming(unit.time, memory.moment)
-    return bool(is_to_come and replaces(memory, unit))
+    return bool(is_to_come and held_till(memory, unit))
+
+
+def held_till(memory: Memory, unit: Unit) -> list[Unit]:
+    """What a unit to come takes the place of when it begins; an appointment that it moves has no such time left."""
+    seqs = replaces(memory, unit)
+    if not seqs:
+        return []
+    here = allowed(memory, memory.index.standing(*seqs))
+    gone = allowed_old(memory, memory.index.retired(seqs))
+    early = [still_there(old) for old in gone if old.retired == "superseded" and old.retired_by in unit.seqs]
+    return [old for old in (*here, *early) if not is_about_a_date(old.text, old.time, memory.moment)]
 
 
 def replaces(memory: Memory, unit: Unit) -> set[int]:
@@ -224,12 +235,7 @@ def until_then(memory: Memory, unit: Unit) -> list[Unit]:
             now = newest(memory, one)
             found.setdefault(place_of(now), now)
             continue
-        seqs = replaces(memory, one)
-        here = allowed(memory, memory.index.standing(*seqs))
-        gone = allowed_old(memory, memory.index.retired(seqs))
-        early = [old for old in gone if old.retired == "superseded" and old.retired_by in one.seqs]
-        olds = [*here, *map(still_there, early)]
-        units += [old for old in olds if not is_about_a_date(old.text, old.time, memory.moment)]
+        units += held_till(memory, one)
     return list(found.values())
 
 

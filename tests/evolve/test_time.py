@@ -369,6 +369,18 @@ def test_a_change_that_is_announced_takes_the_place_of_what_holds_only_when_it_b
     assert told(library, question, Filter(as_of="2026-12")) == [(1, "superseded", 2)]
 
 
+def test_an_appointment_that_was_moved_is_not_told_as_something_that_begins_later(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True, clock=lambda: at("2026-11-30T12:00:00"))
+    library.write("The dentist is on Tuesday at 9.", time="2026-12-08")
+    library.write("The dentist moved to Thursday at 10.", time="2026-12-10", supersedes=1)
+    question = "When is the dentist?"
+    assert told(library, question) == [(2, "", 0), (1, "superseded", 2)]
+    for _ in range(2):
+        assert [piece.holds_from for piece in library.ask(question).evidence if piece.seqs == (2,)] == [""]
+        library.flush()
+    assert told(library, question) == [(2, "", 0)]
+
+
 def test_what_a_plan_retired_for_what_has_not_begun_is_shown_as_holding(tmp_path: Path) -> None:
     library = Library.open(tmp_path / "memory", create=True, clock=lambda: at("2026-11-30T12:00:00"))
     library.write("Maya works at Hydro.", time="2026-03")
