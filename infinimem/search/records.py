@@ -198,8 +198,10 @@ def is_over(unit: Unit, moment: int) -> bool:
 
 def is_announced(unit: Unit) -> bool:
     """Whether a unit that replaces another was written down before what it says began."""
+    if not unit.get("supersedes"):
+        return False
     written = interval(unit.observed)
-    return bool(unit.get("supersedes")) and written is not None and is_coming(unit.time, written[1])
+    return written is not None and is_coming(unit.time, written[1])
 
 
 def happened(unit: Unit) -> tuple[int, int] | None:
