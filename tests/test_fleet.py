@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,9 +28,16 @@ def make(root: Path, number: int) -> None:
         library.write([f"Agent {at} likes jar {at}.", f"Its shelf is {at * 7}."], source="user", observed=OLD)
 
 
+def buffers(root: Path) -> Iterator[str]:
+    """Every CURRENT.md there is, what a commit has just put away left out."""
+    for path in root.rglob("CURRENT.md"):
+        with suppress(FileNotFoundError):
+            yield path.read_text()
+
+
 def buffered(root: Path) -> int:
     """How many entries still wait, in all libraries."""
-    return sum(path.read_text().count("- <seq=") for path in root.rglob("CURRENT.md"))
+    return sum(text.count("- <seq=") for text in buffers(root))
 
 
 def children_of(pid: int) -> list[str]:
@@ -90,7 +97,7 @@ def test_a_killed_process_takes_no_library_with_it(tmp_path: Path) -> None:
 
 def due(root: Path) -> int:
     """How many libraries still hold entries in their buffers."""
-    return sum("- <seq=" in path.read_text() for path in root.rglob("CURRENT.md"))
+    return sum("- <seq=" in text for text in buffers(root))
 
 
 def run_fleet(root: Path) -> subprocess.Popen[str]:
