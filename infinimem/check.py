@@ -633,26 +633,16 @@ def check_succession(survey: Survey) -> None:
     for document in survey.documents():
         for entry in document.entries if document.id != CURRENT and writable(document) else ():
             named = () if waits(entry.time, survey.at) else parse_seqs(entry.signature.get("supersedes"))
-            for run in runs_of([seq for seq in named if seq in shown and seq not in entry.seqs]):
+            still = sorted(seq for seq in named if seq in shown and seq not in entry.seqs)
+            for run in filter(None, map(parse_seqs, render_seqs(still).split("+"))):  # a finding for each unbroken run
                 where, them = shown[run[0]], ("it", "that line") if len(run) == 1 else ("them", "those lines")
                 where += " and others" if len({shown[seq] for seq in run}) > 1 else ""
-                still = "still shows" if where == shown[run[0]] else "still show"
+                verb = "still shows" if where == shown[run[0]] else "still show"
                 message = (
-                    f"replaces seq {render_seqs(run)}, which {where} {still}; the next flush retires {them[0]} where a "
+                    f"replaces seq {render_seqs(run)}, which {where} {verb}; the next flush retires {them[0]} where a "
                     f"rule allows that, else delete {them[1]}, or the `supersedes`"
                 )
                 survey.say(document.path, entry.span.start + 1, message, "unsettled", fixable=False)
-
-
-def runs_of(seqs: Sequence[int]) -> list[list[int]]:
-    """Seqs in runs without a gap: a finding speaks of a run."""
-    runs: list[list[int]] = []
-    for seq in sorted(seqs):
-        if runs and seq == runs[-1][-1] + 1:
-            runs[-1].append(seq)
-        else:
-            runs.append([seq])
-    return runs
 
 
 def check_links(survey: Survey) -> None:

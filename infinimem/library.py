@@ -354,7 +354,6 @@ class Library:
     def _remembered(self) -> Remembered:
         """What memory shows of notes that were imported."""
         from infinimem.exchange.revised import FILE, Remembered, remembered
-        from infinimem.store.layout import is_library
 
         if not is_library(self.root):
             return Remembered({})

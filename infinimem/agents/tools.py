@@ -29,6 +29,7 @@ from infinimem.readers.lines import LONGEST_ENTRY, LONGEST_LINE, flat
 from infinimem.readers.links import disputes
 from infinimem.readers.memory import Memory, catalog, cited, marked, open_memory, units_of
 from infinimem.store.layout import BUFFER
+from infinimem.text.lines import counted
 from infinimem.text.signature import render_seqs
 
 ROOM = 2_000
@@ -328,7 +329,7 @@ def consolidate(library: Library, arguments: Mapping[str, Any], filter: Filter) 
         raise Fault(f"{told}; nothing was changed. For the task: call consolidate without plan") from error
     skipped = [f"{step if isinstance(step, str) else named(step)}: {why}" for step, why in in_runs(report.skipped)]
     topics = ", ".join([*report.created, *report.changed]) or "none"
-    entries = "1 entry" if len(report.seqs) == 1 else f"{len(report.seqs)} entries"
+    entries = counted(len(report.seqs), "entry", "entries")
     notes = [f"{entries} sorted, {len(report.retired)} retired; documents: {topics}"]
     if report.left:
         notes.append(f"{len(report.left)} wait in CURRENT: call consolidate for the next task")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from infinimem.model import Divide, Extend, Join, Link, Merge, Outcome, Retire, Split, Step
+from infinimem.text.lines import counted
 from infinimem.text.signature import render_seqs
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def home_of(topic: str, later: Iterable[Step]) -> str:
 def deeds(steps: Sequence[Step], removed: Collection[str], seqs: Sequence[int]) -> list[str]:
     """What a change did, for its history: in numbers where it is much."""
     links = [step for step in steps if isinstance(step, Link)]
-    lines = [f"{len(seqs)} {'entry' if len(seqs) == 1 else 'entries'} flushed"] if seqs else []
+    lines = [f"{counted(len(seqs), 'entry', 'entries')} flushed"] if seqs else []
     lines += stories([step for step in steps if not isinstance(step, Link | Retire)], removed)
     retired = sum(isinstance(step, Retire) for step in steps)
     lines += [f"{retired} retired"] if retired else []
@@ -73,7 +74,7 @@ def deeds(steps: Sequence[Step], removed: Collection[str], seqs: Sequence[int]) 
         ("made", sum(not one.remove for one in links)),
         ("taken away", sum(one.remove for one in links)),
     ):
-        lines += [f"{number} {'link' if number == 1 else 'links'} {what}"] if number else []
+        lines += [f"{counted(number, 'link')} {what}"] if number else []
     return lines
 
 

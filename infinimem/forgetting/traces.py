@@ -37,6 +37,7 @@ from infinimem.store.summaries import SUMMARIES
 from infinimem.store.transaction import Cleaning, undo_records
 from infinimem.store.usage import RECALLS
 from infinimem.text.document import parse, render
+from infinimem.text.lines import counted
 
 LOGS = (".jsonl", ".log")
 PLANS = (".yaml", ".yml", ".json")
@@ -212,7 +213,7 @@ def find_state(found: Traces, root: Path, path: str, words: Words, about: About)
         lines = [line for line in content.split(b"\n") if line and tells(path, line, words, about)]
         if lines:
             found.scrub[path] = [digest_of(line) for line in lines]
-            found.said.append(f"{path}: {len(lines)} {'line' if len(lines) == 1 else 'lines'}")
+            found.said.append(f"{path}: {counted(len(lines), 'line')}")
     elif any(True for _ in words.places(readable(content))):
         found.erase.append(path)
         found.said.append(path)

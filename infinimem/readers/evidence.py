@@ -167,10 +167,9 @@ def held(memory: Memory, units: Iterable[Unit]) -> list[Unit]:
     """
     found: dict[Place, Unit] = {}
     for unit in units:
-        for now in until_then(memory, newest(memory, unit)):
-            found.setdefault(place_of(now), now)
         now = newest(memory, unit)
-        found.setdefault(place_of(now), now)
+        for one in (*until_then(memory, now), now):
+            found.setdefault(place_of(one), one)
     return list(found.values())
 
 

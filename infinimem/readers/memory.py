@@ -200,13 +200,13 @@ def marked(memory: Memory, unit: Unit) -> Unit:
 
 def has_not_begun(memory: Memory, unit: Unit) -> bool:
     """Whether a unit is to take another's place later on. What is only a date to come holds as it is said."""
-    is_to_come = memory.moment and not unit.retired and is_coming(unit.time, memory.moment)
-    return bool(is_to_come and held_till(memory, unit))
+    return bool(held_till(memory, unit))
 
 
 def held_till(memory: Memory, unit: Unit) -> list[Unit]:
     """What a unit to come takes the place of when it begins; an appointment that it moves has no such time left."""
-    seqs = replaces(memory, unit)
+    is_to_come = memory.moment and not unit.retired and is_coming(unit.time, memory.moment)
+    seqs = replaces(memory, unit) if is_to_come else set()
     if not seqs:
         return []
     here = allowed(memory, memory.index.standing(*seqs))
@@ -217,7 +217,7 @@ def held_till(memory: Memory, unit: Unit) -> list[Unit]:
 
 def replaces(memory: Memory, unit: Unit) -> set[int]:
     """The seqs whose place a unit takes, by its own word or as a planner found."""
-    found = [old for seq in unit.seqs for old in memory.index.replaced_by(seq) if old.retired == "superseded"]
+    found = [old for old in memory.index.replaced_by(*unit.seqs) if old.retired == "superseded"]
     return {*parse_seqs(unit.get("supersedes")), *(seq for old in found for seq in old.seqs)}
 
 
@@ -231,11 +231,11 @@ def until_then(memory: Memory, unit: Unit) -> list[Unit]:
         if place_of(one) in seen:
             continue
         seen.add(place_of(one))
-        if not has_not_begun(memory, one):
+        till = held_till(memory, one)
+        units += till
+        if not till:
             now = newest(memory, one)
             found.setdefault(place_of(now), now)
-            continue
-        units += held_till(memory, one)
     return list(found.values())
 
 

@@ -47,6 +47,7 @@ from infinimem.reading import read_page, resolve_topic
 from infinimem.search.index import LONGEST_LIST, CatalogRow
 from infinimem.search.records import asked_interval, interval, looks_back
 from infinimem.store.read import list_files
+from infinimem.text.lines import counted
 from infinimem.text.tokens import estimate
 from infinimem.text.words import content_words, query_words
 
@@ -538,8 +539,7 @@ def run_catalog(memory: Memory, arguments: Mapping[str, Any], shown: Shown, room
     page = rows[start - 1 : start - 1 + ROWS]
     lines, fitted = row_lines(page, room, shown.topics)
     topics = tuple(row.topic for row in page[:fitted] if row.topic not in shown.topics)
-    documents = "1 document" if len(rows) == 1 else f"{len(rows)} documents"
-    head = f"{documents}; {start}-{start + fitted - 1}{goes_on(start + fitted, len(rows))}:"
+    head = f"{counted(len(rows), 'document')}; {start}-{start + fitted - 1}{goes_on(start + fitted, len(rows))}:"
     return Observation(f"{head}\n{fenced(lines)}", topics=topics, brief=f"{fitted} of {len(rows)} documents")
 
 

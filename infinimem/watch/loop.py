@@ -26,6 +26,7 @@ from infinimem.store.layout import BUFFER, EDIT_LOCK, EVIDENCE, SETTINGS, WATCH_
 from infinimem.store.lock import exclusive, is_free
 from infinimem.store.read import list_files, read_file, seen_of
 from infinimem.store.transaction import written_digests
+from infinimem.text.lines import counted
 from infinimem.text.signature import render_seqs
 from infinimem.watch import git
 from infinimem.watch.bell import Bell, Eyes, eyes_on
@@ -499,8 +500,7 @@ def flush_words(report: dict[str, Any]) -> str:
     topics = made + len(report["changed"])
     new = f" ({made} new)" if made else ""
     retired = f", {len(report['retired'])} retired" if report["retired"] else ""
-    entries = "entry" if seqs == 1 else "entries"
-    return f"{seqs} {entries} into {topics} {'topic' if topics == 1 else 'topics'}{new}{retired}"
+    return f"{counted(seqs, 'entry', 'entries')} into {counted(topics, 'topic')}{new}{retired}"
 
 
 def seen_at(path: Path) -> FileState | None:
