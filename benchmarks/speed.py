@@ -32,7 +32,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -247,10 +247,11 @@ def spent(call: Callable[[str], object], questions: Sequence[str]) -> float:
     return statistics.median(costs)
 
 
-def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, float, float]:
+def writers(batch: int, number: int, rounds: int, delay: float, folder: Path) -> tuple[float, float, float]:
     """Entries a second that so many processes write in batches, that they append and fsync as bare lines; its fsync.
 
-    The last is in milliseconds, of the fastest tenth.
+    `delay` is seconds that every fsync, ours and the raw one, takes longer than here: what a disk needs that has to
+    empty its cache. The last is in milliseconds, of the fastest tenth.
     """
     from infinimem.store.layout import create_library
 
@@ -260,7 +261,7 @@ def writers(batch: int, number: int, rounds: int, folder: Path) -> tuple[float, 
     for work in (write_batches, append_batches):
         queue: multiprocessing.Queue[tuple[list[float], list[float]]] = multiprocessing.Queue()
         together = multiprocessing.Barrier(number)
-        given = (folder, batch, rounds, together, queue)
+        given = (folder, batch, rounds, delay, together, queue)
         processes = [multiprocessing.Process(target=work, args=given) for _ in range(number)]
         for process in processes:
             process.start()
@@ -284,9 +285,22 @@ def batch_of(size: int) -> list[str]:
     return [f"The ferry to Kiel leaves at {number} o'clock, says Ines {os.getpid()}." for number in range(size)]
 
 
-def write_batches(folder: Path, batch: int, rounds: int, together: Any, queue: Any) -> None:
+def slowed(delay: float) -> None:
+    """Have every fsync of this process take so many seconds more, in which others can run."""
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        time.sleep(delay)
+
+    if delay:
+        os.fsync = fsync
+
+
+def write_batches(folder: Path, batch: int, rounds: int, delay: float, together: Any, queue: Any) -> None:
     from infinimem import Library
 
+    slowed(delay)
     library = Library.open(folder / "library")
     texts = batch_of(batch)
     together.wait()
@@ -297,7 +311,8 @@ def write_batches(folder: Path, batch: int, rounds: int, together: Any, queue: A
     queue.put((ends, []))
 
 
-def append_batches(folder: Path, batch: int, rounds: int, together: Any, queue: Any) -> None:
+def append_batches(folder: Path, batch: int, rounds: int, delay: float, together: Any, queue: Any) -> None:
+    slowed(delay)
     head = "- <seq=1, source=user, observed=2026-01-01T00:00:00Z> "
     lines = "".join(f"{head}{text}\n" for text in batch_of(batch)).encode()
     file = os.open(folder / "raw", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -408,6 +423,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--reuse", type=Path, help="a folder in which libraries are kept from run to run")
     parser.add_argument("--without", default="", help="parts to leave out: writers, peers, flush, build, check")
+    parser.add_argument("--disk", default="0,1,3", help="writers on disks whose fsync takes so many ms longer")
     parser.add_argument("--plot", type=Path, metavar="OUT.svg", help="draw the curves of cold commands")
     parser.add_argument("--only-plot", type=Path, metavar="RUN.json", help="measure nothing, draw what a run wrote")
     parser.add_argument("--prepare", nargs=2, metavar=("FOLDER", "ENTRIES"), help=argparse.SUPPRESS)
@@ -448,19 +464,20 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="infinimem-speed-") as name:
         folder = Path(name)
         if "writers" not in without:
-            for number in (1, 16):
-                for batch in (100, 1000):
-                    rates = [writers(batch, number, max(4, 32 // number), folder) for _ in range(given.runs)]
-                    ours, raw, fsync = (statistics.median(rate) for rate in zip(*rates, strict=True))
-                    what = f"write, batches of {batch}, writers: {number}"
-                    more = 1000 * batch * (1 / ours - 1 / raw)
-                    print(
-                        f"{what:44} {ours:12,.0f} entries/s, raw append + fsync {raw:,.0f}: {ours / raw:.0%};"
-                        f" its fsync {fsync:.2f} ms, ours takes {more:.2f} ms a batch more",
-                        flush=True,
-                    )
-                    figures = {"rate": ours, "raw": raw, "ratio": ours / raw, "fsync_ms": fsync, "more_ms": more}
-                    rows.append({"what": what, **figures})
+            for number, batch, delay in product((1, 16), (100, 1000), map(float, given.disk.split(","))):
+                rounds = max(12, 48 // number)
+                rates = [writers(batch, number, rounds, delay / 1000, folder) for _ in range(given.runs)]
+                ours, raw, fsync = (statistics.median(rate) for rate in zip(*rates, strict=True))
+                disk = f", fsync + {delay:g} ms" if delay else ""
+                what = f"write, batches of {batch}, writers: {number}{disk}"
+                more = 1000 * batch * (1 / ours - 1 / raw)
+                print(
+                    f"{what:54} {ours:12,.0f} entries/s, raw append + fsync {raw:,.0f}: {ours / raw:.0%};"
+                    f" its fsync {fsync:.2f} ms, ours takes {more:.2f} ms a batch more",
+                    flush=True,
+                )
+                figures = {"rate": ours, "raw": raw, "ratio": ours / raw, "fsync_ms": fsync, "more_ms": more}
+                rows.append({"what": what, **figures})
         first: dict[str, Cost] = {}
         for size in map(int, given.sizes.split(",")):
             root = (given.reuse or folder) / str(size)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infinimem.errors import NeedsAttention, StorageFailed
+from infinimem.errors import ChangedOnDisk, NeedsAttention, StorageFailed
 from infinimem.model import Entry, Signature
 from infinimem.store.files import PRIVATE_FILE, sync, write_all
 from infinimem.store.layout import (
@@ -47,6 +47,8 @@ LARGEST_COMPARED_WITH_MANY = 256 << 10
 """Bytes: a buffer far beyond what is due is an import under way, and to look through it costs more than the append."""
 FEW = 10
 NEWLINE, INDENTED = "\n", "\n  "
+OWN = frozenset({LOCK, FLUSH_LOCK, WATCH_LOCK, EDIT_LOCK, LOG, LOOKED, COMMIT, MANIFEST, UNDO, KEPT, INDEX})
+"""What is written in the folder of our own state."""
 FIELD = rb'[A-Za-z_][A-Za-z0-9_.-]*=(?:"(?:[^"\\\n]|\\[^\n])*"|[^,<>"\n]*), *'
 SIGNED = re.compile(
     rb"^(?:\xef\xbb\xbf)?([ \t]*)[-*+][ \t]+\\?<(?:"
@@ -57,6 +59,9 @@ SIGNED = re.compile(
 ENDS = re.compile(rb"> (?:(?!> )[^\n])*$", re.MULTILINE)
 """What stands on a line from its last `> ` on."""
 HIGH = re.compile(rb"^[-*+][ \t]+\\?<event=flush,\s+high=([0-9]+)", re.MULTILINE)
+
+NOTE_SIZE = 256
+"""Bytes of the lock file: a note is half as long."""
 
 Draft = tuple[Signature, str]
 """An entry still without its seq: fields in order, and the words."""
@@ -98,32 +103,27 @@ class Appended:
 
 def refuse_links(root: Path) -> None:
     """Nothing outside the library is ever written: a repository may bring links where our own files belong."""
-    for name in (
-        STATE,
-        LOCK,
-        FLUSH_LOCK,
-        WATCH_LOCK,
-        EDIT_LOCK,
-        LOG,
-        LOOKED,
-        COMMIT,
-        MANIFEST,
-        UNDO,
-        KEPT,
-        INDEX,
-        EVIDENCE,
-    ):
-        path = f"{root}/{name}"  # a Path for each would be a fifth of a write
-        if os.path.islink(path):  # noqa: PTH114
-            what = "move the real folder here" if name == EVIDENCE else "remove it, it is made anew"
-            raise NeedsAttention(f"{path} is a symbolic link; {what}. Nothing was written")
+    for name, what in ((EVIDENCE, "move the real folder here"), (STATE, "remove it, it is made anew")):
+        if os.path.islink(f"{root}/{name}"):  # noqa: PTH114 - a Path for each would be a fifth of a write
+            raise NeedsAttention(f"{root}/{name} is a symbolic link; {what}. Nothing was written")
+    try:
+        listing = os.scandir(f"{root}/{STATE}")
+    except OSError:  # what it is needed for will say why
+        return
+    with listing:
+        for entry in listing:
+            if entry.is_symlink() and f"{STATE}/{entry.name}" in OWN:
+                raise NeedsAttention(
+                    f"{entry.path} is a symbolic link; remove it, it is made anew. Nothing was written"
+                )
 
 
 def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
-    """Append entries to CURRENT.
+    """Append entries to CURRENT; they are on disk when this returns.
 
-    One lock, one write, one fsync, whatever the number. With `key`, entries that carry it already are
-    returned instead and nothing is stored. Raises `StorageFailed` with the state as before.
+    One lock, one write, one fsync, whatever the number; others may write while the disk is waited for. With `key`,
+    entries that carry it already are returned instead and nothing is stored. Raises `StorageFailed` with the state
+    as before.
     """
     with hold(root) as note:
         if key:
@@ -132,16 +132,26 @@ def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
                 first_lines = [text.split("\n", 1)[0] for _, text in drafts]
                 return Appended(tuple(known), stored=False, differs=list(known.values()) != first_lines)
         earlier = repeats(root, drafts)
-        seqs = store(root, note, drafts)
-    said = tuple((seqs[at], seq) for at, seq in earlier.items())
-    return Appended(tuple(seqs), repeats=said, too_new=not_before(drafts, seqs))
+        written = put(root, note, drafts)
+        if key:  # who repeats it is told of what is on disk, so nobody else has the lock before it is
+            confirm(root, written, drafts, note)
+    if not key:
+        confirm(root, written, drafts)
+    said = tuple((written.seqs[at], seq) for at, seq in earlier.items())
+    return Appended(tuple(written.seqs), repeats=said, too_new=not_before(drafts, written.seqs))
 
 
 def not_before(drafts: Sequence[Draft], seqs: Sequence[int]) -> tuple[int, ...]:
     """The seqs that drafts say they replace, and that none before them has."""
     found: set[int] = set()
+    fields: tuple[tuple[str, str], ...] | None = None
+    replaced: tuple[int, ...] = ()
     for seq, (signature, _) in zip(seqs, drafts, strict=True):
-        found.update(old for old in parse_seqs(signature.get("supersedes")) if old >= seq)
+        if signature.fields is not fields:
+            fields = signature.fields
+            replaced = parse_seqs(signature.get("supersedes"))
+        if replaced:
+            found.update(old for old in replaced if old >= seq)
     return tuple(sorted(found))
 
 
@@ -167,40 +177,121 @@ def repeats(root: Path, drafts: Sequence[Draft]) -> dict[int, int]:
     return found
 
 
-def store(root: Path, note: int, drafts: Sequence[Draft]) -> list[int]:
-    """The append itself, under the lock that `note` is."""
-    path = root / BUFFER
-    seqs: list[int] = []
-    for _ in range(20):
-        descriptor = open_buffer(path)
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Entries at the end of CURRENT that may not be on disk yet: their seqs, and in both files where they begin.
+
+    `lines` are those of CURRENT, `copy` those of the log of writes. Both files are open until `confirm` has closed them.
+    """
+
+    seqs: Sequence[int]
+    lines: bytes
+    buffer: int
+    start: int
+    copy: bytes
+    log: int
+    logged: int
+
+
+def store(root: Path, note: int, drafts: Sequence[Draft], seqs: Sequence[int] = ()) -> Sequence[int]:
+    """Append entries under the lock that `note` is; their seqs, and they are on disk."""
+    written = put(root, note, drafts, seqs)
+    confirm(root, written, drafts, note)
+    return written.seqs
+
+
+def put(root: Path, note: int, drafts: Sequence[Draft], seqs: Sequence[int] = ()) -> Written:
+    """Append entries under the lock that `note` is, without waiting for the disk: that is for `confirm`."""
+    buffer = open_buffer(root / BUFFER)
+    try:
+        seen = survey(root, note, buffer)
+        if not seqs:
+            if seen.following + len(drafts) > HIGHEST_SEQ:
+                raise NeedsAttention(
+                    f"{BUFFER}: the seq {seen.following - 1} leaves no room for more; correct that line"
+                )
+            seqs = range(seen.following, seen.following + len(drafts))
+        written = write_at_end(root, note, buffer, seen, render_drafts(drafts, seqs).encode("utf-8"), seqs)
+    except BaseException:
+        os.close(buffer)
+        raise
+    leave_note(note, os.fstat(buffer), seen, written, max(seen.following, seqs[-1] + 1))
+    return written
+
+
+def confirm(root: Path, written: Written, drafts: Sequence[Draft], note: int | None = None, tries: int = 20) -> None:
+    """Wait until the disk has what was `put` there, under the lock that `note` is or without it; close its files.
+
+    On failure it is taken out again. Where CURRENT is another file by then, a commit has taken the entries along, or
+    an editor saved over them: those that stand nowhere are appended once more.
+    """
+    failed: BaseException | None = None
+    try:
         try:
-            first, ending, lead = survey(root, note, descriptor)
-            if not seqs:
-                if first + len(drafts) > HIGHEST_SEQ:
-                    raise NeedsAttention(f"{BUFFER}: the seq {first - 1} leaves no room for more; correct that line")
-                seqs = list(range(first, first + len(drafts)))
-            write_at_end(root, note, descriptor, lead, render_drafts(drafts, seqs).encode("utf-8"), ending)
-            if still_there(path, descriptor):
-                leave_note(root, note, os.fstat(descriptor), seqs[-1] + 1, ending)
-                return seqs
+            sync(written.buffer)
+        except BaseException as error:  # an interrupt, too: nobody was told that they are stored
+            failed = error
+        if failed is None and still_there(root / BUFFER, written.buffer):
+            return
+        with contextlib.ExitStack() as held:
+            if note is None:
+                note = held.enter_context(hold(root))
+            if not still_there(root / BUFFER, written.buffer):
+                store_missing(root, note, written, drafts, tries)
+            elif failed is not None:
+                what = take_back(root, note, written)
+                if isinstance(failed, OSError):
+                    raise StorageFailed(f"{BUFFER} cannot be written: {failed.strerror}; {what}") from failed
+        if failed is not None and not isinstance(failed, OSError):
+            raise failed
+    finally:
+        os.close(written.log)
+        os.close(written.buffer)
+
+
+def store_missing(root: Path, note: int, written: Written, drafts: Sequence[Draft], tries: int) -> None:
+    """Append those entries once more that neither CURRENT nor evidence has, under the lock."""
+    from infinimem.store.evidence import read_records
+
+    there = seqs_in(read_if_there(root / BUFFER))
+    gone = [at for at, seq in enumerate(written.seqs) if seq not in there]
+    if gone:
+        records = read_records(root, [written.seqs[at] for at in gone])
+        gone = [at for at in gone if not (records[written.seqs[at]].entries or records[written.seqs[at]].events)]
+    if gone and not tries:
+        raise NeedsAttention(f"{root / BUFFER}: another program keeps replacing this file; close it and write again")
+    if gone:
+        again = [drafts[at] for at in gone]
+        confirm(root, put(root, note, again, [written.seqs[at] for at in gone]), again, note, tries - 1)
+    else:  # an editor does not wait for the disk
+        current = open_buffer(root / BUFFER)
+        try:
+            sync(current)
+        except OSError as error:
+            raise StorageFailed(
+                f"{BUFFER} may not be on disk: {error.strerror}; look at it before you write it again"
+            ) from error
         finally:
-            os.close(descriptor)
-        # An editor put another file in its place meanwhile; did it see the new lines?
-        if path.exists() and all(seq in seqs_in(path.read_bytes()) for seq in seqs):
-            return seqs
-    raise NeedsAttention(f"{path}: another program keeps replacing this file; close it and write again")
+            os.close(current)
 
 
 def append_known(root: Path, note: int, entries: Sequence[Entry]) -> None:
-    """Put entries that have their seqs already at the end of CURRENT. Under the lock that `note` is."""
-    descriptor = open_buffer(root / BUFFER)
+    """Put entries that have their seqs already at the end of CURRENT, on disk. Under the lock that `note` is."""
+    buffer = open_buffer(root / BUFFER)
     try:
-        following, ending, lead = survey(root, note, descriptor)
+        seen = survey(root, note, buffer)
         content = "".join(render_draft(entry.signature, entry.text, entry.seqs, "\n") for entry in entries)
-        write_at_end(root, note, descriptor, lead, content.encode("utf-8", "surrogateescape"), ending)
-        leave_note(root, note, os.fstat(descriptor), following, ending)
+        written = write_at_end(root, note, buffer, seen, content.encode("utf-8", "surrogateescape"), ())
+        try:
+            sync(buffer)
+        except OSError as error:
+            what = take_back(root, note, written)
+            raise StorageFailed(f"{BUFFER} cannot be written: {error.strerror}; {what}") from error
+        finally:
+            os.close(written.log)
+        leave_note(note, os.fstat(buffer), seen, written, seen.following)
     finally:
-        os.close(descriptor)
+        os.close(buffer)
 
 
 def noted_at(now: datetime) -> str:
@@ -223,7 +314,9 @@ def render_drafts(drafts: Sequence[Draft], seqs: Sequence[int]) -> str:
         if signature.fields is not fields:
             fields = signature.fields
             rest = render_rest(fields)
-        lines.append(f"- <seq={seq}{rest}> {text.replace(NEWLINE, INDENTED)}\n")
+        if NEWLINE in text:
+            text = text.replace(NEWLINE, INDENTED)
+        lines.append(f"- <seq={seq}{rest}> {text}\n")
     return "".join(lines)
 
 
@@ -236,13 +329,28 @@ def open_buffer(path: Path) -> int:
         raise StorageFailed(f"{path} cannot be opened for writing: {why}; nothing was written") from error
 
 
-def survey(root: Path, note: int, descriptor: int) -> tuple[int, str, bytes]:
-    """The next seq, CURRENT's line ending, and what must come before an appended line."""
-    here = os.fstat(descriptor)
-    known = read_note(root, note, here)
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was found before an append: the next seq, CURRENT's line ending, and what must come before a new line.
+
+    `log` is the size of the log of writes, `evidence` what evidence looks like from outside.
+    """
+
+    following: int
+    ending: str
+    lead: bytes
+    log: int
+    evidence: str
+
+
+def survey(root: Path, note: int, buffer: int) -> Seen:
+    """Look at CURRENT, and read it and the rest only if something has changed since the note was left."""
+    here = os.fstat(buffer)
+    log, evidence = log_size(root), evidence_looks(root)
+    known = read_note(note, fingerprint(here, log, evidence))
     if known is not None:
-        return known[0], known[1], b""
-    content = os.pread(descriptor, here.st_size, 0)
+        return Seen(*known, b"", log, evidence)
+    content = os.pread(buffer, here.st_size, 0)
     first, newline, _ = content.partition(b"\n")
     ending = "\r\n" if first.endswith(b"\r") else "\n"
     lead = b""
@@ -250,9 +358,9 @@ def survey(root: Path, note: int, descriptor: int) -> tuple[int, str, bytes]:
         lead = BUFFER_HEAD
     elif not content.endswith(b"\n"):
         lead = b"\n" if not newline and first.endswith(b"\r") else ending.encode()
-    log = read_if_there(root / LOG)
-    highest = max(highest_seq(content), highest_seq(log), evidence_high(root), noted_seq(note) - 1)
-    return highest + 1, ending, lead
+    logged = read_if_there(root / LOG)
+    highest = max(highest_seq(content), highest_seq(logged), evidence_high(root), noted_seq(note) - 1)
+    return Seen(highest + 1, ending, lead, log, evidence)
 
 
 def noted_seq(note: int) -> int:
@@ -261,30 +369,30 @@ def noted_seq(note: int) -> int:
     return int(words[-1]) if words and words[0] == "ready" else 1
 
 
-def write_at_end(root: Path, note: int, descriptor: int, lead: bytes, content: bytes, ending: str) -> None:
-    """Append to the log of writes and then to CURRENT, and have it on disk; on any failure both are as they were.
+def write_at_end(root: Path, note: int, buffer: int, seen: Seen, content: bytes, seqs: Sequence[int]) -> Written:
+    """Append to the log of writes and then to CURRENT; on any failure both are as they were. The log stays open.
 
     The note says where, so that whoever takes the lock after a kill can compare CURRENT with the log and
-    cut off a torn append, and only that. The log is no promise of durability, so it is not synced.
+    cut off a torn append, and only that. The log is no promise of durability, so it is never synced.
     """
-    here = os.fstat(descriptor)
+    here = os.fstat(buffer)
     log = open_log(root)
+    lines = seen.lead + with_ending(content, seen.ending)
+    written = Written(seqs, lines, buffer, here.st_size, content, log, os.fstat(log).st_size)
+    mark = "crlf" if seen.ending == "\r\n" else "lf"
     try:
-        logged = os.fstat(log).st_size
-        mark = "crlf" if ending == "\r\n" else "lf"
-        start = f"append {here.st_ino} {here.st_size} {lead.hex() or '-'} {mark} {logged} {len(content)}"
-        try:
-            set_note(note, start)
-            write_all(log, content)
-            write_all(descriptor, lead + with_ending(content, ending))
-            sync(descriptor)
-        except BaseException as error:
-            what = take_back(note, descriptor, here.st_size, log, logged)
-            if isinstance(error, OSError):
-                raise StorageFailed(f"{BUFFER} cannot be written: {error.strerror}; {what}") from error
-            raise
-    finally:
+        set_note(
+            note, f"append {here.st_ino} {here.st_size} {seen.lead.hex() or '-'} {mark} {written.logged} {len(content)}"
+        )
+        write_all(log, content)
+        write_all(buffer, lines)
+    except BaseException as error:
+        what = take_back(root, note, written)
         os.close(log)
+        if isinstance(error, OSError):
+            raise StorageFailed(f"{BUFFER} cannot be written: {error.strerror}; {what}") from error
+        raise
+    return written
 
 
 def with_ending(content: bytes, ending: str) -> bytes:
@@ -300,16 +408,40 @@ def open_log(root: Path) -> int:
         raise StorageFailed(f"{root / LOG} cannot be opened: {error.strerror}; nothing was stored") from error
 
 
-def take_back(note: int, descriptor: int, size: int, log: int, logged: int) -> str:
-    """Undo a failed append; says how that went. A full disk can still truncate, a read-only one cannot."""
+def take_back(root: Path, note: int, written: Written) -> str:
+    """Undo a failed append under the lock; says how that went.
+
+    A full disk can still truncate, a read-only one cannot. Where others have appended behind it meanwhile, only
+    its own lines are cut out, by a commit, so that theirs are never half there.
+    """
     try:
-        os.ftruncate(descriptor, size)
-        os.ftruncate(log, logged)
-    except OSError:
-        return f"part of it may stand at the end of {BUFFER}; the next command puts that right"
+        behind = os.fstat(written.buffer).st_size - written.start - len(written.lines)
+        logged = os.fstat(written.log).st_size - written.logged - len(written.copy)
+        mine = os.pread(written.buffer, len(written.lines), written.start)
+        if behind <= 0 and logged <= 0 and written.lines.startswith(mine):
+            os.ftruncate(written.buffer, min(written.start, os.fstat(written.buffer).st_size))
+            os.ftruncate(written.log, min(written.logged, os.fstat(written.log).st_size))
+        else:
+            cut_out(root, written)
+    except (OSError, StorageFailed, ChangedOnDisk):
+        return f"part of it may stand in {BUFFER}; look there before you write it again"
     with contextlib.suppress(OSError):
         set_note(note, "")
     return "nothing was stored"
+
+
+def cut_out(root: Path, written: Written) -> None:
+    """Take lines out of CURRENT and of the log of writes, by a commit."""
+    from infinimem.model import Change
+    from infinimem.store.files import digest_of
+    from infinimem.store.transaction import commit
+
+    changes = []
+    for name, lines in ((BUFFER, written.lines), (LOG, written.copy)):
+        content = read_if_there(root / name)
+        if lines in content:
+            changes.append(Change(name, digest_of(content), content.replace(lines, b"", 1)))
+    commit(root, changes, [])
 
 
 def mend_append(root: Path, note: int) -> None:
@@ -367,50 +499,63 @@ def write_log(root: Path, content: bytes) -> None:
 
 
 def set_note(note: int, text: str) -> None:
-    """Replace the lock file's content; the checksum tells a torn note from a whole one."""
+    """Replace the lock file's content; the checksum tells a torn note from a whole one.
+
+    Padded to one length, so that nothing of a longer one is left behind and no call is needed to cut it off.
+    """
     content = f"{text} {binascii.crc32(text.encode()):08x}".encode() if text else b""
-    os.pwrite(note, content, 0)
-    os.ftruncate(note, len(content))
+    os.pwrite(note, content.ljust(NOTE_SIZE), 0)
 
 
 def get_note(note: int) -> str:
     """The lock file's content; "" when there is none, or none that is whole."""
-    text, _, checksum = os.pread(note, 4096, 0).decode("utf-8", "replace").rpartition(" ")
+    text, _, checksum = os.pread(note, NOTE_SIZE, 0).decode("utf-8", "replace").rstrip().rpartition(" ")
     return text if text and checksum == f"{binascii.crc32(text.encode()):08x}" else ""
 
 
-def leave_note(root: Path, note: int, here: os.stat_result, following: int, ending: str) -> None:
-    """Write down what the files look like now and which seq comes next."""
+def leave_note(note: int, here: os.stat_result, seen: Seen, written: Written, following: int) -> None:
+    """Write down what the files look like after an append, and which seq comes next."""
+    looks = fingerprint(here, written.logged + len(written.copy), seen.evidence)
+    set_ready(note, looks, seen.ending, following)
+
+
+def set_ready(note: int, looks: str, ending: str, following: int) -> None:
+    """The note of a library that is at rest. It only saves work: without it the next write looks for itself."""
     mark = "crlf" if ending == "\r\n" else "lf"
-    with contextlib.suppress(OSError):  # the note only saves work: without it the next write looks for itself
-        set_note(note, f"ready {fingerprint(root, here)} {mark} {following}")
+    with contextlib.suppress(OSError):
+        set_note(note, f"ready {looks} {mark} {following}")
 
 
-def read_note(root: Path, note: int, here: os.stat_result) -> tuple[int, str] | None:
-    """The next seq and line ending, if nothing has changed since the note was left."""
+def read_note(note: int, looks: str) -> tuple[int, str] | None:
+    """The next seq and line ending, if things look as they did when the note was left."""
     words = get_note(note).split()
-    if not words or words[0] != "ready":
-        return None
-    if " ".join(words[1:-2]) != fingerprint(root, here):
+    if not words or words[0] != "ready" or " ".join(words[1:-2]) != looks:
         return None
     return int(words[-1]), "\r\n" if words[-2] == "crlf" else "\n"
 
 
-def fingerprint(root: Path, here: os.stat_result) -> str:
+def fingerprint(here: os.stat_result, log: int, evidence: str) -> str:
     """What CURRENT, the log and evidence look like from outside, in one line."""
+    return f"{here.st_ino} {here.st_size} {here.st_mtime_ns} {here.st_ctime_ns} {log} {evidence}"
+
+
+def log_size(root: Path) -> int:
+    """Bytes in the log of writes."""
     try:
-        log = os.stat(f"{root}/{LOG}").st_size  # noqa: PTH116 - paths as objects would double what this costs
+        return os.stat(f"{root}/{LOG}").st_size  # noqa: PTH116 - paths as objects would double what this costs
     except FileNotFoundError:
-        log = 0
-    parts = [here.st_ino, here.st_size, here.st_mtime_ns, here.st_ctime_ns, log]
-    newest = 0
-    total = 0
+        return 0
+
+
+def evidence_looks(root: Path) -> str:
+    """The size of evidence and when it was last written to."""
+    newest = total = 0
     for name in evidence_names(root):
         with contextlib.suppress(FileNotFoundError):
             seen = os.stat(f"{root}/{EVIDENCE}/{name}")  # noqa: PTH116
             newest = max(newest, seen.st_mtime_ns)
             total += seen.st_size
-    return " ".join(str(part) for part in (*parts, total, newest))
+    return f"{total} {newest}"
 
 
 def note_state(root: Path, note: int, following: int) -> None:
@@ -423,11 +568,8 @@ def note_state(root: Path, note: int, following: int) -> None:
         ending = "\r\n" if file.readline().endswith(b"\r\n") else "\n"
         file.seek(max(0, here.st_size - 1))
         whole = file.read(1) == b"\n"
-    if whole:
-        leave_note(root, note, here, following, ending)
-    else:
-        with contextlib.suppress(OSError):
-            set_note(note, f"ready unknown lf {following}")
+    looks = fingerprint(here, log_size(root), evidence_looks(root)) if whole else "unknown"
+    set_ready(note, looks, ending, following)
 
 
 def reserve_seqs(root: Path, note: int, following: int) -> None:
