@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from infinimem.reading import Page, Status, Trace
     from infinimem.search.index import CatalogRow
     from infinimem.stats import Spent, Stats
-    from infinimem.store.buffer import Appended
+    from infinimem.store.append import Appended
     from infinimem.text.document import parse, render
 
 __version__ = "0.1.0"

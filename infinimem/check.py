@@ -25,7 +25,8 @@ from infinimem.plan.rules import MOST_LINKS, RELATIONS, beyond_entries
 from infinimem.secrets import MEANT, secrets_of
 from infinimem.sound import LARGE, NOTHING, Sound, look_through
 from infinimem.store import transaction
-from infinimem.store.buffer import append_known, evidence_files, hold, next_seq, note_state, noted_at, write_log
+from infinimem.store.append import append_known
+from infinimem.store.buffer import evidence_files, hold, next_seq, note_state, noted_at, write_log
 from infinimem.store.evidence import (
     Record,
     append_to_evidence,

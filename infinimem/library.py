@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.errors import BadInput, NoLibrary, UnknownSeq, UnknownTopic
 from infinimem.model import CURRENT, Filter, Hit, Step, Unit, path_of
-from infinimem.store.buffer import Appended, append, noted_at
+from infinimem.store.append import Appended, append
+from infinimem.store.buffer import noted_at
 from infinimem.store.drafts import draft_of, drafts_of
 from infinimem.store.layout import EVIDENCE, create_library, hide_state, is_library
 from infinimem.text.signature import parse_seqs

@@ -79,8 +79,8 @@ def test_the_api_takes_any_iterable_of_seqs(library: Library) -> None:
 
 def test_an_entry_shortened_in_place_after_a_killed_write_is_not_cut_off(library: Library) -> None:
     script = (
-        "import os, sys; from infinimem import Library; from infinimem.store import buffer\n"
-        "buffer.leave_note = lambda *a: os._exit(9)\n"
+        "import os, sys; from infinimem import Library; from infinimem.store import append\n"
+        "append.leave_note = lambda *a: os._exit(9)\n"
         "Library.open(sys.argv[1]).write('a rather long entry that will be shortened')"
     )
     subprocess.run([sys.executable, "-c", script, str(library.root)], check=False)

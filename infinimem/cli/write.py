@@ -17,7 +17,7 @@ from infinimem.errors import BadInput, InfinimemError
 
 if TYPE_CHECKING:
     from infinimem.consolidate.extract import Extracted
-    from infinimem.store.buffer import Appended
+    from infinimem.store.append import Appended
 
 app = command_app()
 

@@ -19,7 +19,7 @@ from infinimem.consolidate.thinking import Thinker, data
 from infinimem.llm.reply import items_of, seqs_in, text_of
 from infinimem.model import Usage
 from infinimem.plan.rules import FIRST_PERSON, WORD, facts_of
-from infinimem.store.buffer import Appended, Draft
+from infinimem.store.append import Appended, Draft
 from infinimem.text.tokens import estimate
 from infinimem.text.when import is_said, month_named, period
 from infinimem.text.words import analyse, date_terms, is_date_term

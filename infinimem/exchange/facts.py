@@ -17,7 +17,8 @@ from infinimem.config import Access
 from infinimem.consolidate.extract import Extracted, Fact, Refused, entry_values, extract, told, turns_of
 from infinimem.consolidate.thinking import Thinker
 from infinimem.exchange.run import Progress, Spool, draft_of
-from infinimem.store.buffer import SIGNED, Appended, Draft, evidence_files, scan
+from infinimem.store.append import Appended, Draft
+from infinimem.store.buffer import SIGNED, evidence_files, scan
 from infinimem.store.imported import IDENTIFIED, KnownIds, append_new
 from infinimem.store.layout import BUFFER
 from infinimem.text.signature import parse_seqs

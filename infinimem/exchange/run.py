@@ -24,7 +24,7 @@ from infinimem.exchange.message import ATTACHMENT, Found, Message, Skipped, Unre
 from infinimem.exchange.place import Placed
 from infinimem.exchange.revised import Remembered, compare
 from infinimem.model import Signature
-from infinimem.store.buffer import Draft
+from infinimem.store.append import Draft
 from infinimem.store.imported import KnownIds, append_new, id_of
 from infinimem.store.layout import STATE
 from infinimem.text.signature import KEY_ALONE, render_seqs

@@ -9,7 +9,7 @@ from typing import Any
 
 from infinimem.errors import BadInput
 from infinimem.model import Signature
-from infinimem.store.buffer import Draft
+from infinimem.store.append import Draft
 from infinimem.text.signature import KEY_ALONE, parse_seqs, render_seqs
 
 TIME = re.compile(

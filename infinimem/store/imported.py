@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from infinimem.errors import StorageFailed
-from infinimem.store.buffer import FIELD, Draft, evidence_files, hold, next_seq, store
+from infinimem.store.append import Draft, store
+from infinimem.store.buffer import FIELD, evidence_files, hold, next_seq
 from infinimem.store.layout import BUFFER, STATE
 from infinimem.text.signature import with_field
 

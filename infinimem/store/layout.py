@@ -174,3 +174,13 @@ def safe_path(root: Path, path: str) -> Path:
                 f"{path}: {link} is a symbolic link, through which nothing is written; move the real one here"
             )
     return place
+
+
+def evidence_names(root: Path) -> list[str]:
+    """The names of the evidence files, oldest month first."""
+    try:
+        return sorted(name for name in os.listdir(f"{root}/{EVIDENCE}") if name.endswith(".md"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StorageFailed(f"{root / EVIDENCE} cannot be read: {error.strerror}; check its permissions") from error

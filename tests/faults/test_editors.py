@@ -132,11 +132,11 @@ def test_a_save_in_the_very_moment_of_the_rename_is_kept(root: Path, monkeypatch
 
 
 def test_an_editor_replaces_current_during_a_write(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from infinimem.store import buffer
+    from infinimem.store import append
 
     current = root / "CURRENT.md"
     old = current.read_text()
-    real = buffer.still_there
+    real = append.still_there
     calls: list[int] = []
 
     def replaced_once(path: Path, descriptor: int) -> bool:
@@ -145,7 +145,7 @@ def test_an_editor_replaces_current_during_a_write(root: Path, monkeypatch: pyte
             save_like_an_editor(current, old + "\nedited meanwhile\n")
         return real(path, descriptor)
 
-    monkeypatch.setattr(buffer, "still_there", replaced_once)
+    monkeypatch.setattr(append, "still_there", replaced_once)
     assert Library.open(root).write("new while an editor saved") == [11]
     text = current.read_text()
     assert "edited meanwhile" in text

@@ -15,7 +15,7 @@ import pytest
 
 from infinimem import Library
 from infinimem.errors import StorageFailed
-from infinimem.store import buffer
+from infinimem.store import append
 from infinimem.store.lock import is_free
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -31,7 +31,7 @@ def library(tmp_path: Path) -> Library:
 
 def while_waiting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], *, fails: bool = False) -> None:
     """Have something happen once, just before the disk is asked for CURRENT; or have the disk refuse as well."""
-    real = buffer.sync
+    real = append.sync
     done: list[int] = []
 
     def slow(descriptor: int) -> None:
@@ -42,7 +42,7 @@ def while_waiting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], *, fa
                 raise OSError(errno.EIO, "Input/output error")
         real(descriptor)
 
-    monkeypatch.setattr(buffer, "sync", slow)
+    monkeypatch.setattr(append, "sync", slow)
 
 
 def everywhere(library: Library) -> str:
@@ -134,6 +134,21 @@ def test_a_disk_that_refuses_leaves_nothing_and_what_others_wrote(
     assert library.write(WORDS)[0] > max([2, *theirs])
 
 
+@pytest.mark.parametrize("before", ["", "# CURRENT\n\nA line without an end", "One line\r\nand another"])
+def test_what_others_wrote_stays_on_lines_of_its_own(
+    library: Library, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    current = library.root / "CURRENT.md"
+    current.write_bytes(before.encode())
+    while_waiting(monkeypatch, lambda: library.write("Somebody else's."), fails=True)
+    with pytest.raises(StorageFailed, match="nothing was stored"):
+        library.write(WORDS)
+    text = current.read_bytes().decode()
+    assert WORDS not in text
+    assert text.startswith(before or "# CURRENT\n\n- <seq=")
+    assert "\n- <seq=4, observed=2026-06-01T12:00:00Z> Somebody else's." in text
+
+
 def test_a_disk_that_refuses_after_a_flush_took_the_entry(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     while_waiting(monkeypatch, lambda: library.flush(planner="lexical"), fails=True)
     assert library.write(WORDS) == [3], "the flush has it on disk"
@@ -170,6 +185,20 @@ def test_a_disk_that_cannot_even_be_put_right_says_what_may_stand_there(
     assert everywhere(library).count(f"> {WORDS}") == 1
     assert library.write("The next.") == [4]
     assert_sound(library)
+
+
+def test_a_lock_that_cannot_be_had_any_more_does_not_hide_the_disk(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = library.root / ".infinimem" / "lock"
+
+    def spoil() -> None:
+        lock.unlink()
+        lock.mkdir()
+
+    while_waiting(monkeypatch, spoil, fails=True)
+    with pytest.raises(StorageFailed, match=r"Input/output error; part of it may stand in CURRENT\.md"):
+        library.write(WORDS)
 
 
 def test_no_file_stays_open(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

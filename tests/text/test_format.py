@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from infinimem.model import CURRENT, Document, Entry, Signature, Span
-from infinimem.store.buffer import highest_seq, render_draft, seqs_in
+from infinimem.store.append import render_draft
+from infinimem.store.buffer import highest_seq, seqs_in
 from infinimem.store.layout import BUFFER_HEAD
 from infinimem.text.document import edit, entry_lines, parse, parse_lines, render
 from infinimem.text.lines import ending_of, join_lines, split_lines

@@ -19,11 +19,12 @@ from infinimem.exchange.export.merge import plan_merge
 from infinimem.exchange.export.pieces import as_document
 from infinimem.model import Change, Entry
 from infinimem.store import transaction
-from infinimem.store.buffer import hold, next_seq, note_state, set_note
+from infinimem.store.buffer import hold, next_seq, note_state
 from infinimem.store.evidence import append_to_evidence, event_line
 from infinimem.store.files import digest_of, read_bytes
 from infinimem.store.layout import BUFFER, BUFFER_HEAD, FLUSH_LOCK, LOG, MARKER, SETTINGS, create_library
 from infinimem.store.lock import exclusive
+from infinimem.store.note import set_note
 from infinimem.store.read import list_files
 from infinimem.store.transaction import digest_at
 from infinimem.text.document import entry_lines

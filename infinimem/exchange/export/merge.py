@@ -16,7 +16,7 @@ from infinimem.exchange.export.pieces import as_document
 from infinimem.model import CURRENT, Document, Entry, Signature, Span, Summarise, path_of
 from infinimem.plan import rules
 from infinimem.plan.desk import Desk, insert_entries, refresh, set_headers
-from infinimem.store.buffer import HIGHEST_SEQ
+from infinimem.store.append import HIGHEST_SEQ
 from infinimem.store.evidence import retire_line
 from infinimem.store.imported import mark_of
 from infinimem.store.layout import BUFFER, BUFFER_HEAD, LOG
