@@ -195,7 +195,7 @@ def lived_in(root: Path) -> Library:
     library.flush(planner="lexical")
     library.write(
         [
-            {"text": "The gate code of the guests is 9, and of the shed, the barn and the boat.", "expires": "2026-03-01"},
+            {"text": "The gate code of the guests is 9, and of shed, barn and boat.", "expires": "2026-03-01"},
             {"text": "The stand-up is at ten.", "supersedes": "2", "time": "2199-01-01"},
             {"text": "Maya works at Nordlys.", "supersedes": "3"},
             {"text": "The gate code is 8, some say.", "links": "1:contradicts"},
