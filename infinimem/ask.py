@@ -22,8 +22,8 @@ class Searching(Protocol):
         """Entries, best first."""
         ...
 
-    def missing(self, query: str) -> bool:
-        """Whether no content word of the query occurs in anything visible."""
+    def missing(self, query: str, *, retired: bool = False) -> bool:
+        """Whether no content word of the query occurs in anything visible, or, if asked for, in what is retired."""
         ...
 
     def standing(self, seq: int) -> Sequence[Unit]:
@@ -122,7 +122,7 @@ def ask(
     CURRENT replaces without a flush having done it yet.
     """
     started = clock_time.monotonic()
-    hits = [] if index.missing(question) else list(index.search(question, k, filter))
+    hits = [] if index.missing(question, retired=filter.retired) else list(index.search(question, k, filter))
     hits = [*led_to_now([*successors(index, question, hits, filter), *hits])][:k]
     usage = Usage(seconds=clock_time.monotonic() - started)
     evidence = tuple(evidence_of(hit) for hit in hits)

@@ -904,7 +904,7 @@ class Library:
 
         rules, _ = rules_in(seen, self.settings.access("model"))
         index = self.index_at(filter)
-        hits = () if index.missing(question) else index.search(question, k, filter)
+        hits = () if index.missing(question, retired=filter.retired) else index.search(question, k, filter)
         return sum(not rules.hidden.isdisjoint(hit.unit.seqs) for hit in hits)
 
     def _noted(self, question: str, filter: Filter, answer: Answer) -> Answer:

@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from infinimem import Library
 from infinimem.ask import Evidence
 from infinimem.errors import BadInput
-from infinimem.fleet.ask import Answered, ask_below, best_of
-from infinimem.model import Filter, Span
+from infinimem.fleet.ask import Answered, ask_below, ask_by, best_of
+from infinimem.fleet.search import Ask, search_by
+from infinimem.model import Filter, Span, Unit
 from tests.llm.server import Behaviour, Payload, serving
 from tests.test_fleet_search import OLD, QUERIES, apart_and_together
 
@@ -122,6 +126,8 @@ def test_a_model_writes_from_all_libraries_what_each_lets_it_see(tmp_path: Path)
     assert {piece["place"] for piece in told["evidence"]} == {"ines/CURRENT:3", "kwame/CURRENT:3"}
     assert "protest" not in json.dumps(model.requests)
     assert told["usage"]["calls"] == 1
+    assert told["withheld"] == 1
+    assert "1 entry that fits was kept from the model" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ines", "kwame", "liv"]
 
 
@@ -180,3 +186,104 @@ def test_what_an_audience_may_not_see_is_no_evidence(tmp_path: Path) -> None:
     assert sorted(texts_of(shown)) == [("closed", "The vault is blue."), ("open", "The vault opens at ten.")]
     owner = ask_below(tmp_path, "When does the vault open?", reader="bm25", processes=1)
     assert ("closed", "The vault opens at nine.") in texts_of(owner)
+
+
+def lived_in(root: Path) -> Library:
+    """A library in which something has expired, something is announced, moved, replaced, and contradicts another."""
+    library = Library.open(root, create=True)
+    library.write(["The gate code is 7.", "The stand-up is at nine.", "Maya works at Fjord Labs."], observed=OLD)
+    library.flush(planner="lexical")
+    library.write(
+        [
+            {"text": "The gate code of the guests is 9, and of shed, barn and boat.", "expires": "2026-03-01"},
+            {"text": "The stand-up is at ten.", "supersedes": "2", "time": "2199-01-01"},
+            {"text": "Maya works at Nordlys.", "supersedes": "3"},
+            {"text": "The gate code is 8, some say.", "links": "1:contradicts"},
+            {"text": "The gate is guests' business.", "expires": "2026-02-01"},
+            {"text": "The dentist moved the stand-up to 3 May 2199.", "time": "2199-05-03"},
+        ],
+        observed=OLD,
+    )  # fmt: skip
+    return library
+
+
+LOOKS = (
+    "gate code guests",
+    "When is the stand-up?",
+    "Where does Maya work?",
+    "Fjord Labs",
+    "code",
+    "stand-up dentist",
+)
+
+
+class Here:
+    """This process as the only worker."""
+
+    def work_through(
+        self, task: Callable[[Any], Any], pieces: Iterable[Sequence[Any]], lost: Callable[[Any, bool], Any]
+    ) -> Iterator[Any]:
+        yield from (task(one) for piece in pieces for one in piece)
+
+
+@pytest.mark.parametrize(
+    "way", [Filter(), Filter(retired=True), Filter(as_of="2026-02"), Filter(known_at="2026-01-02")]
+)
+def test_a_folder_with_one_library_says_what_that_library_says(tmp_path: Path, way: Filter) -> None:
+    """Every mark: what has expired, is announced, replaced or contradicted; and the order."""
+    library = lived_in(tmp_path / "one")
+    for query in LOOKS:
+        assert_same(library, query, way)
+    library.flush(planner="lexical")
+    for query in LOOKS:
+        if query != "Fjord Labs" or way != Filter():  # by then only what was replaced says it: docs/fleet.md
+            assert_same(library, query, way)
+    assert library.ask("Fjord Labs", reader="bm25", filter=Filter(retired=True)).found  # which --all asks for
+
+
+def assert_same(library: Library, query: str, way: Filter) -> None:
+    """A library and the folder that it lies in say the same to a query and a question."""
+    alone = library.search(query, 5, filter=way)
+    found = search_by(Here(), library.root.parent, Ask("", query, 5, way, ""), 60.0)
+    assert not found.troubles
+    assert [one.hit.unit for one in found.hits] == [hit.unit for hit in alone]
+    assert [one.hit.score for one in found.hits] == pytest.approx([hit.score for hit in alone])
+    facing: dict[Unit, list[Unit]] = {}
+    for unit, other in library.disputes([hit.unit for hit in alone], filter=way):
+        facing.setdefault(unit, []).append(other)
+    assert [list(one.facing) for one in found.hits] == [facing.get(hit.unit, []) for hit in alone]
+    answer = library.ask(query, reader="bm25", k=5, filter=way)
+    asked = ask_by(Here(), library.root.parent, query, reader="bm25", k=5, filter=way).answer
+    assert (asked.found, asked.stop, asked.withheld) == (answer.found, answer.stop, answer.withheld)
+    told = [replace(piece, library="", score=0.0) for piece in asked.evidence]
+    assert told == [replace(piece, score=0.0) for piece in answer.evidence]
+
+
+def test_what_has_expired_in_one_library_comes_after_what_holds_in_another(tmp_path: Path) -> None:
+    """It is marked on the command line and in its JSON, as a search of that library alone marks it."""
+    lived_in(tmp_path / "old")
+    other = Library.open(tmp_path / "other", create=True)
+    other.write("A gate has a code that guests know, and more words than would put it first.", observed=OLD)
+    command = [sys.executable, "-m", "infinimem", "search", "--root", str(tmp_path), "gate code guests"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    assert [line.split("\t")[0] for line in told if "(expired 2026-0" in line] == ["old", "old"]
+    assert [("(expired" in line) for line in told] == sorted("(expired" in line for line in told)
+    assert any("(contradicts " in line for line in told)
+    hits = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=False).stdout)["hits"]
+    assert {hit["retired"] for hit in hits} == {"", "expired"}
+    assert [1] in [hit["contradicts"] for hit in hits]
+    pieces = ask_by(Here(), tmp_path, "gate code guests", reader="bm25").answer.evidence
+    assert [piece.retired for piece in pieces][-2:] == ["expired", "expired"]
+
+
+def test_a_topic_by_its_former_name_is_searched_in_every_library_that_has_it(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "one", create=True)
+    library.write("Maya works at Nordlys.", observed=OLD)
+    library.flush(planner="lexical")
+    [path] = (tmp_path / "one" / "topics").glob("*.md")
+    path.rename(path.with_name("renamed.md"))
+    library.check(fix=True)
+    expected = [hit.text for hit in library.search("Maya", filter=Filter(topic=path.stem))]
+    assert expected
+    found = search_by(Here(), tmp_path, Ask("", "Maya", 10, Filter(topic=path.stem), ""), 60.0)
+    assert [one.hit.text for one in found.hits] == expected

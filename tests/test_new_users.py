@@ -221,7 +221,9 @@ def test_forget_names_the_files_inside_which_it_does_not_see(library: Library) -
     (library.root / "wide.txt").write_bytes("Zorblatt sings.".encode("utf-16"))
     done = run(library.root, "forget", "1", "--yes")
     assert "none of those that are text holds their words" in done.stdout
-    assert "2 files are no text (UTF-8) and may hold them: old.md.gz, wide.txt" in done.stderr
+    assert "2 places are no text (UTF-8), or cannot be read, and may hold them" in done.stderr
+    assert "look there yourself: old.md.gz, wide.txt" in done.stderr
+    assert done.returncode == 5
 
 
 @pytest.mark.parametrize("name", ["make_reference", "make_picture", "make_sample_library"])

@@ -116,9 +116,7 @@ def ask(
     else:
         heard.end()
         print_answer(library.root, answer, filter, heard.text, alone=evidence, scores=trace)
-    if answer.withheld:
-        kept = count(answer.withheld, "entry that fits was", "entries that fit were")
-        say(f"{kept} kept from the model by the setting access; infinimem search shows all")
+    tell_withheld(answer)
     if verdict and answer.evidence:
         library.feedback(verdict)
     if trace:
@@ -173,6 +171,7 @@ def ask_root(
         heard.end()
         print_answer(folder, answer, filter, heard.text, alone=alone, scores=trace)
         tell_troubles(answered.troubles)
+    tell_withheld(answer)
     if not answered.searched and not answered.troubles:
         say(NO_LIBRARY.format(folder=shown(str(folder))))
     if trace:
@@ -181,6 +180,13 @@ def ask_root(
     if answer.failed:
         return ModelFailed.exit_code
     return 5 if answered.troubles else 0 if answer.found else 1
+
+
+def tell_withheld(answer: Answer) -> None:
+    """Say how much that fits the question no model was shown."""
+    if answer.withheld:
+        kept = count(answer.withheld, "entry that fits was", "entries that fit were")
+        say(f"{kept} kept from the model by the setting access; infinimem search shows all")
 
 
 def root_folder(root: str) -> Path:
@@ -479,13 +485,13 @@ def search_root(ctx: typer.Context, root: str, query: str, k: int, filter: Filte
                 "root": str(folder),
                 "searched": found.searched,
                 "holding": found.holding,
-                "hits": [{"library": one.library, **hit_values(one.hit)} for one in found.hits],
+                "hits": [{"library": one.library, **hit_values(one.hit, one.facing)} for one in found.hits],
                 "troubles": [{"path": one.path, "why": one.why} for one in found.troubles],
             }
         )
     else:
         for one in found.hits:
-            print_hits(Path(one.library), [one.hit], os.path.relpath(one.library, folder))
+            print_hits(Path(one.library), [one.hit], os.path.relpath(one.library, folder), [one.facing])
         tell_troubles(found.troubles)
     if not found.searched and not found.troubles:
         say(NO_LIBRARY.format(folder=shown(str(folder))))

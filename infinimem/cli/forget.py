@@ -49,7 +49,8 @@ def forget(
     """Erase entries for good: their words in every file of the library, what was made from them, what points to them.
 
     It cannot be undone. Afterwards every file is searched; what still holds the words is listed by file and line,
-    and the exit code is 5. Evidence keeps that the number was forgotten, and when.
+    what is no text and may hold them by name, and the exit code is 5. Evidence keeps that the number was forgotten,
+    and when.
     """
     library = open_library(ctx)
     asked: dict[str, Any] = {
@@ -152,8 +153,9 @@ def tell(report: Forgotten) -> None:
         out(f"{searched}: none{' of those that are text' * bool(report.unread)} holds their words")
     if report.unread:
         more = f" and {len(report.unread) - SHOWN:,} more" * (len(report.unread) > SHOWN)
-        number = count(len(report.unread), "file is", "files are")
-        say(f"{number} no text (UTF-8) and may hold them: {shown(', '.join(report.unread[:SHOWN]))}{more}")
+        number = count(len(report.unread), "place is", "places are")
+        named = shown(", ".join(report.unread[:SHOWN]))
+        say(f"{number} no text (UTF-8), or cannot be read, and may hold them; look there yourself: {named}{more}")
     tell_history(report.history)
 
 

@@ -352,7 +352,7 @@ def forget_schema() -> Schema:
         copies=rows(record(seq=number(least=1), **place, why=text()), "entries with the same words, still there"),
         searched=number("files, afterwards"),
         remains=rows(record(**place, what=text()), "what still holds the words"),
-        unread=rows(text(), "files that are no text in UTF-8, inside which the search does not see"),
+        unread=rows(text(), "files that are no text in UTF-8, or cannot be read, inside which the search does not see"),
         notes=rows(text()),
         git=record(
             repository=text("empty where there is none"),

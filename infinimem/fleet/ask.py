@@ -27,6 +27,7 @@ from infinimem.fleet.search import (
     Workers,
     check_dates,
     in_order_of_path,
+    is_left_over,
     lost_after,
     opened,
     pieces_of,
@@ -34,7 +35,7 @@ from infinimem.fleet.search import (
     told,
 )
 from infinimem.library import MOST_HITS, utc_now
-from infinimem.model import Filter, Usage
+from infinimem.model import Filter, Hit, Usage
 from infinimem.readers.evidence import Switches, gather
 from infinimem.readers.links import with_both_sides
 from infinimem.readers.memory import led_to_now, open_memory
@@ -146,8 +147,13 @@ def ask_by(
     )
     if model is not None and plain:
         answer = written(answer, question, gathered, model, hear)
+    withheld = 0
+    if ranked.is_restricted:
+        withheld, missed = withheld_below(workers, root, asked._replace(by_model=False), limit)
+        known = {one.path for one in troubles}
+        troubles += [one for one in missed if one.path not in known]
     usage = replace(answer.usage, seconds=time.monotonic() - started)
-    answer = replace(answer, usage=usage, reader="bm25" if model is None else "gathered")
+    answer = replace(answer, usage=usage, reader="bm25" if model is None else "gathered", withheld=withheld)
     return Answered(answer, folders, ranked.searched, len(ranked.holding), in_order_of_path(troubles))
 
 
@@ -170,6 +176,38 @@ def is_missing(question: str, ranked: Ranked) -> bool:
         if any(statistics.holding.get(term) for term in sought):
             return False
     return True
+
+
+def withheld_below(workers: Workers, root: Path, asked: Ask, limit: float) -> tuple[int, tuple[Trouble, ...]]:
+    """How many of the best hits that whoever asks may see are kept from the model; and who could not be asked."""
+    ranked = rank_below(workers, root, asked, limit)
+    if is_missing(asked.query, ranked):
+        return 0, ranked.troubles
+    hits: dict[str, list[Hit]] = {}
+    for found in ranked.hits:
+        hits.setdefault(found.library, []).append(found.hit)
+    asks = (asked._replace(path=path, hits=tuple(here)) for path, here in hits.items())
+    number = 0
+    troubles = list(ranked.troubles)
+    for one in workers.work_through(withheld_one, pieces_of(asks), lost_after(limit)):
+        if isinstance(one, Trouble):
+            troubles.append(one)
+        else:
+            number += one
+    return number, tuple(troubles)
+
+
+@told
+def withheld_one(asked: Ask) -> int:
+    """How many of a library's hits are kept from the model."""
+    from infinimem.access.view import rules_in
+
+    library, place = opened(asked)
+    seen = library.place_for_model()
+    if seen == place:
+        return 0
+    rules, _ = rules_in(seen, library.settings.access("model"))
+    return sum(not rules.hidden.isdisjoint(hit.unit.seqs) for hit in asked.hits)
 
 
 def asks_for(asked: Ask, ranked: Ranked, room: int) -> Iterator[Ask]:
@@ -221,7 +259,7 @@ def best_of(k: int, several: Iterable[Sequence[Evidence]]) -> tuple[Evidence, ..
                 groups += [[piece] for piece in run]
             elif groups:
                 groups[-1] += run
-    groups.sort(key=lambda group: -group[0].score)
+    groups.sort(key=lambda group: (is_left_over(group[0].path, group[0].retired), -group[0].score))
     return tuple(piece for group in groups[:k] for piece in group)
 
 

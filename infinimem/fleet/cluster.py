@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from infinimem.fleet.ask import Answered, ask_by
 from infinimem.fleet.flush import Flushed, Order, flush_by, flush_one
-from infinimem.fleet.search import LIMIT, Across, Ask, check_dates, rank_below
+from infinimem.fleet.search import LIMIT, Across, Ask, search_by
 from infinimem.library import MOST_HITS
 from infinimem.model import Filter
 
@@ -115,9 +115,8 @@ def search_on_cluster(
     progress: Callable[[int], None] = lambda done: None,
 ) -> Across:
     """What `search_below` finds, the libraries searched by the workers of a Dask cluster that all see the folder."""
-    check_dates(filter)
     asked = Ask("", query, min(k, MOST_HITS), filter, audience)
-    return rank_below(Cluster(client), root, asked, LIMIT, progress).across()
+    return search_by(Cluster(client), root, asked, LIMIT, progress)
 
 
 def ask_on_cluster(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import islice
 from pathlib import Path
@@ -20,9 +20,10 @@ from infinimem.fleet.below import libraries_below
 from infinimem.fleet.crew import MOST, Crew, cores
 from infinimem.fleet.glance import glance_of, is_small, keep_glance, known_glance, read_whole, visible_files
 from infinimem.library import MOST_HITS, Library
-from infinimem.model import Filter, Hit
+from infinimem.model import Filter, Hit, Unit
 from infinimem.search.rank import Statistics, Weights, idf, read_question, score
-from infinimem.search.records import allows, asked_interval, looks_back
+from infinimem.search.records import allows, asked_interval, is_coming, looks_back, moment_of
+from infinimem.store.layout import EVIDENCE
 
 LIMIT = 60.0
 """Seconds that one library may take: a first index of a large one needs some."""
@@ -35,10 +36,14 @@ LATE = "it took longer than {limit:g} s and was left out; search it alone to see
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hit in one of many libraries; scores compare across all of them."""
+    """A hit in one of many libraries; scores compare across all of them.
+
+    `facing` are entries of that library which cannot be true together with it.
+    """
 
     library: str
     hit: Hit
+    facing: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Ask(NamedTuple):
     """A library and what is asked of it; `statistics` are those of all, once they are known.
 
     `by_model` says that a model will read what is found, so that only what it may see counts; `share` is how many of
-    the best hits are this library's, `room` the tokens that a model has for it.
+    the best hits are this library's, `room` the tokens that a model has for it. `hits` are those to be marked.
     """
 
     path: str
@@ -75,6 +80,14 @@ class Ask(NamedTuple):
     by_model: bool = False
     share: int = 0
     room: int = 0
+    hits: tuple[Hit, ...] = ()
+
+
+class Marked(NamedTuple):
+    """A library's hits in the order in which it shows them, with their marks, each with what contradicts it."""
+
+    path: str
+    found: tuple[Found, ...]
 
 
 class Counted(NamedTuple):
@@ -83,6 +96,8 @@ class Counted(NamedTuple):
     path: str
     language: str
     statistics: Statistics
+    is_restricted: bool = False
+    """Whether a model may see less of it than whoever asks."""
 
 
 class Workers(Protocol):
@@ -111,10 +126,36 @@ def search_below(
     A library that cannot be searched is among the troubles and stops no other. What the setting `access` of a library
     keeps from `audience` neither is found nor counts. Raises `BadInput` for a date that is none.
     """
-    check_dates(filter)
     with Crew(processes or min(cores(), MOST), limit) as crew:
-        ranked = rank_below(crew, root, Ask("", query, min(k, MOST_HITS), filter, audience), limit, progress)
-    return ranked.across()
+        return search_by(crew, root, Ask("", query, min(k, MOST_HITS), filter, audience), limit, progress)
+
+
+def search_by(
+    workers: Workers, root: Path, ask: Ask, limit: float, progress: Callable[[int], None] = lambda done: None
+) -> Across:
+    """The same, the libraries searched by whoever does the work; `ask` names none yet."""
+    check_dates(ask.filter)
+    ranked = rank_below(workers, root, ask, limit, progress)
+    by_library: dict[str, list[Hit]] = {}
+    for one in ranked.hits:
+        by_library.setdefault(one.library, []).append(one.hit)
+    asks = (ask._replace(path=path, hits=tuple(hits)) for path, hits in by_library.items())
+    marked: dict[str, Iterator[Found]] = {}
+    troubles = list(ranked.troubles)
+    for one in workers.work_through(mark_one, pieces_of(asks), lost_after(limit)):
+        if isinstance(one, Trouble):
+            troubles.append(one)
+        else:
+            marked[one.path] = iter(one.found)
+    hits = [next(marked.get(one.library, iter(())), one) for one in ranked.hits]
+    # stable: whatever a library shows last, because it has expired, comes last of all
+    hits.sort(key=lambda one: is_left_over(one.hit.unit.path, one.hit.unit.retired))
+    return Across(tuple(hits), ranked.searched, len(ranked.holding), in_order_of_path(troubles))
+
+
+def is_left_over(path: str, retired: str) -> bool:
+    """Whether something is shown still though it has expired."""
+    return retired == "expired" and not path.startswith(f"{EVIDENCE}/")
 
 
 def check_dates(filter: Filter) -> None:
@@ -133,10 +174,8 @@ class Ranked:
     holding: dict[str, Counted]
     searched: int
     troubles: tuple[Trouble, ...]
-
-    def across(self) -> Across:
-        """What a search tells of it."""
-        return Across(self.hits, self.searched, len(self.holding), in_order_of_path(self.troubles))
+    is_restricted: bool = False
+    """Whether a model may see less of any library than whoever asks."""
 
     def statistics(self, path: str) -> Statistics:
         """Those of all libraries in the language of one that holds any of the words."""
@@ -171,7 +210,9 @@ def rank_below(
             troubles.append(hits)
         else:
             best.take(hits)
-    return Ranked(best.hits(), together, {one.path: one for _, one in holding}, len(counted), tuple(troubles))
+    restricted = any(one.is_restricted for one in counted)
+    told = {one.path: one for _, one in holding}
+    return Ranked(best.hits(), together, told, len(counted), tuple(troubles), restricted)
 
 
 def in_order_of_path(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
@@ -262,26 +303,28 @@ def count_one(ask: Ask) -> Counted:
     """How many units a library has, how long they are, and how many hold each word of the query."""
     library, place = opened(ask)
     language = library.settings.text("language")
+    restricted = place != library.place()
     terms = read_question(ask.query, language).terms
     listing = visible_files(place)
     if looks_back(ask.filter) or not is_small(listing):
         index = library.index_at(ask.filter, place)
-        return Counted(ask.path, language, index.gather(ask.query, 1, ask.filter).statistics)
+        return Counted(ask.path, language, index.gather(ask.query, 1, ask.filter).statistics, restricted)
     glance = known_glance(place, language, listing)
     if glance is None:
         glance = glance_of(read_whole(place, language))
         keep_glance(place, language, listing, glance)
-    return Counted(ask.path, language, glance.statistics(terms))
+    return Counted(ask.path, language, glance.statistics(terms), restricted)
 
 
 @told
 def search_one(ask: Ask) -> list[Found]:
     """The best hits of a library by the statistics of all."""
     library, place = opened(ask)
+    filter = own_filter(library, place, ask.filter)
     if looks_back(ask.filter) or not is_small(visible_files(place)):
         index = library.index_at(ask.filter, place)
         index.common = ask.statistics
-        return [Found(ask.path, hit) for hit in index.search(ask.query, ask.k, ask.filter)]
+        return [Found(ask.path, hit) for hit in index.search(ask.query, ask.k, filter)]
     assert ask.statistics is not None
     language = library.settings.text("language")
     records = read_whole(place, language)
@@ -289,9 +332,50 @@ def search_one(ask: Ask) -> list[Found]:
     hits = [
         Found(ask.path, Hit(record.unit, value))
         for record, value in zip(records, scores, strict=True)
-        if value > 0 and allows(ask.filter, record.unit)
+        if value > 0 and allows(filter, record.unit)
     ]
     return heapq.nsmallest(ask.k, hits, key=in_order)
+
+
+@told
+def mark_one(ask: Ask) -> Marked:
+    """The hits of a library as its own search shows them: marked, and what holds before what is to come."""
+    from infinimem.readers.links import disputes
+    from infinimem.readers.memory import marked_hits, open_memory
+
+    library, place = opened(ask)
+    language = library.settings.text("language")
+    if is_plain(ask, place, language, moment_of(library.clock())):
+        return Marked(ask.path, tuple(Found(ask.path, hit) for hit in ask.hits))
+    filter = own_filter(library, place, ask.filter)
+    memory = open_memory(place, library.index_at(filter, place), filter, language, library.clock)
+    hits = marked_hits(memory, ask.hits)
+    facing: dict[tuple[str, int], list[Unit]] = {}
+    for unit, other in disputes(memory, [hit.unit for hit in hits]):
+        facing.setdefault((unit.path, unit.line), []).append(other)
+    return Marked(
+        ask.path, tuple(Found(ask.path, hit, tuple(facing.get((hit.unit.path, hit.line), ()))) for hit in hits)
+    )
+
+
+def is_plain(ask: Ask, place: Path, language: str, moment: int) -> bool:
+    """Whether nothing in a library can mark its hits, as a look at its files tells without opening its index."""
+    if looks_back(ask.filter) or not is_small(visible_files(place)):
+        return False
+    if any(hit.unit.get("expires") or is_coming(hit.time, moment) for hit in ask.hits):
+        return False
+    units = [record.unit for record in read_whole(place, language)]
+    return not any(unit.get("supersedes") or "contradicts" in unit.get("links") for unit in units)
+
+
+def own_filter(library: Library, place: Path, filter: Filter) -> Filter:
+    """A filter with the id that the topic of this name has in a library, if it has one."""
+    if not filter.topic:
+        return filter
+    from infinimem.reading import resolve_topic
+
+    topic = resolve_topic(place, filter.topic, lambda name: library.index_at(Filter(), place).named_before(name))
+    return replace(filter, topic=topic or filter.topic)
 
 
 def opened(ask: Ask) -> tuple[Library, Path]:

@@ -27,7 +27,15 @@ from infinimem.forgetting.survey import (
     seqs_in,
     spare_members,
 )
-from infinimem.forgetting.traces import About, Traces, content_of, files_below, linked_below, traces_of
+from infinimem.forgetting.traces import (
+    About,
+    Traces,
+    behind_link,
+    files_below,
+    known_content,
+    linked_below,
+    traces_of,
+)
 from infinimem.forgetting.words import Words, is_plain, readable, words_of
 from infinimem.model import Change, Document, Entry, Span, path_of, topic_of
 from infinimem.store import transaction
@@ -58,8 +66,8 @@ class Forgotten:
     """What was forgotten. `changed`, `removed` and `renamed` are files of the library, `erased` what else held it.
 
     `copies` are other entries with the same words, still there. `remains` is what a search of all `searched` files
-    found afterwards; `unread` are those that are no text, inside which it does not see. `places` is where it stood:
-    path, line, seq. With `dry_run` nothing was changed, nor searched.
+    found afterwards; `unread` are those that are no text, or cannot be read, inside which it does not see. `places` is
+    where it stood: path, line, seq. With `dry_run` nothing was changed, nor searched.
     """
 
     seqs: tuple[int, ...] = ()
@@ -80,10 +88,10 @@ class Forgotten:
 
     @property
     def exit_code(self) -> int:
-        """0; 1 when there was nothing to forget; 5 when something still holds the words."""
+        """0; 1 when there was nothing to forget; 5 when something still holds the words, or may."""
         if not self.seqs:
             return 1
-        return 5 if self.remains else 0
+        return 5 if self.remains or self.unread else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,23 +350,28 @@ def search_everything(
     found: list[Remain] = []
     unread: list[str] = []
     number = 0
-    for path in files_below(root):
+    for path in files_below(root, unread.append):
         number += 1
         if words.in_text(path):
             found.append(Remain(path, 0, "its name"))
-        content = content_of(root, path)
-        if not is_plain(content):
+        content = known_content(root, path)
+        if content is None or not is_plain(content):
             unread.append(path)
+        if content is None:
+            continue
         places = dict(words.places(readable(content)))
         for entry in () if again else parse(path, content).entries:
             if seqs_in(entry, seqs):
                 places[entry.span.start + 1] = f"seq {render_seqs(entry.seqs)}"
         last = content.count(b"\n") + 1
         found += [Remain(path, line if line <= last else 0, what) for line, what in sorted(places.items())]
-    for path in linked_below(root):  # nothing is written through a link, but whoever opens it here reads the words
-        content = content_of(root, path)
-        if any(True for _ in words.places(readable(content))) or any(
-            seqs_in(entry, seqs) for entry in parse(path, content).entries
-        ):
-            found.append(Remain(path, 0, "what it links to"))
+    for link in linked_below(root):  # nothing is written through a link, but whoever opens it here reads the words
+        for path in behind_link(root, link, unread.append):
+            content = known_content(root, path)
+            if content is None or not is_plain(content):
+                unread.append(path)
+            elif any(True for _ in words.places(readable(content))) or (
+                path == link and any(seqs_in(entry, seqs) for entry in parse(path, content).entries)
+            ):  # by number alone only in a page: a folder may be another library's
+                found.append(Remain(path, 0, "what it links to"))
     return tuple(found), tuple(unread), number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +45,8 @@ LEFT_BESIDE = (*BACKUP_ENDINGS, ".save", ".old", ".rej", ".autosave", ".kate-swp
 BACKUP = re.compile(r"#.*#|\.#.*|.*\.sw[a-p]|.*(?:" + "|".join(map(re.escape, LEFT_BESIDE)) + r")|.*\.save\.\d+")
 OLD_VERSIONS = frozenset({".stversions", ".trash", ".history", ".dropbox.cache"})
 """Folders in which Syncthing, Obsidian, editors and Dropbox put what a file was, or what was thrown away."""
+MOST_LINKED = 10_000
+"""Files of a folder outside the library, to which a symbolic link leads, that are searched."""
 KEPT_APART = (COMMIT, MANIFEST, INDEX, UNDO, VIEWS, KEPT, LOG, LOCK, FLUSH_LOCK, f"{STATE}/.gitignore")
 """What of the library's own folder is looked after elsewhere, or holds no words."""
 
@@ -120,9 +122,12 @@ def is_document(path: str) -> bool:
     return path in (BUFFER, SETTINGS) or (path.startswith((f"{TOPICS}/", f"{EVIDENCE}/")) and path.endswith(".md"))
 
 
-def files_below(root: Path) -> Iterator[str]:
-    """Every ordinary file of a folder, as a path relative to it; what git keeps is git's."""
-    for folder, names, files in os.walk(root):
+def files_below(root: Path, unreadable: Callable[[str], None] = lambda path: None) -> Iterator[str]:
+    """Every ordinary file of a folder, as a path relative to it; what git keeps is git's.
+
+    `unreadable` is told each folder that cannot be looked into.
+    """
+    for folder, names, files in os.walk(root, onerror=lambda error: unreadable(below(root, error.filename))):
         names[:] = sorted(name for name in names if name != ".git")
         for name in sorted(files):
             place = Path(folder) / name
@@ -130,23 +135,52 @@ def files_below(root: Path) -> Iterator[str]:
                 yield place.relative_to(root).as_posix()
 
 
+def below(root: Path, folder: str) -> str:
+    """A folder as a path relative to another, which holds it."""
+    return f"{Path(folder).relative_to(root).as_posix()}/"
+
+
 def linked_below(root: Path) -> Iterator[str]:
-    """Every symbolic link to an ordinary file outside a folder, as a path relative to it."""
+    """Every symbolic link to an ordinary file or a folder outside a folder, as a path relative to it."""
     real = root.resolve()
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name != ".git")
-        for name in sorted(files):
+        for name in sorted([*names, *files]):
             place = Path(folder) / name
-            if place.is_symlink() and place.is_file() and not place.resolve().is_relative_to(real):
+            if place.is_symlink() and place.exists() and not place.resolve().is_relative_to(real):
                 yield place.relative_to(root).as_posix()
+
+
+def behind_link(root: Path, link: str, unreadable: Callable[[str], None]) -> Iterator[str]:
+    """The files that a symbolic link leads to, as paths through it; of a folder so many that a look stays short.
+
+    `unreadable` is told the link where there are more.
+    """
+    place = root / link
+    if place.is_file():
+        yield link
+        return
+    if not place.is_dir():  # a pipe, a device
+        return
+    number = 0
+    for number, path in enumerate(files_below(place.resolve(), lambda folder: unreadable(f"{link}/{folder}")), 1):
+        if number > MOST_LINKED:
+            unreadable(f"{link}/")
+            return
+        yield f"{link}/{path}"
 
 
 def content_of(root: Path, path: str) -> bytes:
     """A file's bytes; b"" where it cannot be read: the proof names it then."""
+    return known_content(root, path) or b""
+
+
+def known_content(root: Path, path: str) -> bytes | None:
+    """A file's bytes; None where it cannot be read."""
     try:
         return read_bytes(root / path) or b""
     except StorageFailed:
-        return b""
+        return None
 
 
 def shows(content: bytes, path: str, meant: Meant, words: Words) -> bool:

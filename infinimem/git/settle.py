@@ -25,7 +25,9 @@ from infinimem.git.sides import (
     changed_paths,
     forgets_since,
     has_only_grown,
+    is_half_settled,
     is_untouched,
+    note_half_settled,
     note_settled,
     published,
     read_side,
@@ -49,6 +51,7 @@ from infinimem.store import transaction
 from infinimem.store.buffer import evidence_files, hold, next_seq, note_state
 from infinimem.store.evidence import Record, append_to_evidence, event_line, evidence_conflicts, retirement
 from infinimem.store.files import digest_of
+from infinimem.store.imported import ORIGIN, is_what_was_forgotten
 from infinimem.store.layout import BUFFER, EVIDENCE, FLUSH_LOCK, LOG, TOPICS
 from infinimem.store.lock import exclusive
 from infinimem.store.read import File, list_files, read_file, read_log
@@ -59,6 +62,8 @@ from infinimem.text.merge import bare_lines, pieces_of
 from infinimem.text.signature import parse_seqs, render_seqs, renumber_seqs
 
 SHOWN = 12
+CAME_FROM = (ORIGIN, "id")
+"""The fields that say what an entry was where it comes from."""
 
 
 @dataclass(slots=True)
@@ -117,7 +122,10 @@ class Settled:
 
 def is_pending(root: Path) -> bool:
     """Whether a git merge has left something to be looked at; nothing is changed."""
-    return any(changed_paths(root, merge) and not is_settled(root, merge) for merge in unsettled(root)[1])
+    return any(
+        changed_paths(root, merge) and (not is_settled(root, merge) or is_half_settled(root, merge))
+        for merge in unsettled(root)[1]
+    )
 
 
 def settle(root: Path, at: str) -> Settled:
@@ -133,13 +141,20 @@ def settle(root: Path, at: str) -> Settled:
     with exclusive(root / FLUSH_LOCK, doing="flush"):
         for merge in merges:
             paths = changed_paths(root, merge)
-            if paths and not is_settled(root, merge):
+            done = is_settled(root, merge)
+            if not paths or (done and not is_half_settled(root, merge)):
+                continue
+            note_half_settled(root, merge)
+            if not done:
                 touched.update(dict.fromkeys(forget_merged(root, at, merge, paths)))
                 with hold(root) as note:
                     desk = finish(root, note, at, merge, paths)
                 said += desk.said
                 touched.update(dict.fromkeys(desk.touched))
-                touched.update(dict.fromkeys(forget_renumbered(root, at, merge, paths)))
+            again = forget_renumbered(root, at, merge, paths)
+            said += again.said
+            touched.update(dict.fromkeys(again.paths))
+            note_half_settled(root, None)
         came = forgets_since(root, head)
         if came is not None:  # also where git had nothing to merge: what this clone made of the words goes
             touched.update(dict.fromkeys(forget_merged(root, at, came, changed_paths(root, came))))
@@ -169,25 +184,45 @@ def forget_merged(root: Path, at: str, merge: Merge, paths: list[str]) -> tuple[
     return forget_names(root, list(dict.fromkeys(known)), datetime.fromisoformat(at)) if known else ()
 
 
-def forget_renumbered(root: Path, at: str, merge: Merge, paths: list[str]) -> tuple[str, ...]:
-    """What one side forgot and the other had given another number meanwhile goes, too. Gives the files that changed."""
+def forget_renumbered(root: Path, at: str, merge: Merge, paths: list[str]) -> Settled:
+    """What one side forgot and the other has under another number goes, too: renumbered meanwhile, or loaded."""
     if not forgotten_seqs(root) or read_file(root, BUFFER).document.blocking or evidence_conflicts(root):
-        return ()
+        return Settled()
     base, ours, theirs = (read_side(root, commit, paths) for commit in (merge.base, merge.ours, merge.theirs))
     had = base.firsts
     events = [event for side in (ours, theirs) for _, event in side.events if event.kind == "forget"]
     gone = [had[seq] for event in events for seq in event.seqs if seq in had and is_the_same(had[seq], event)]
     told = {(entry.observed, entry.text) for entry in gone if entry.observed}
-    survey = read_survey(root) if told else None
-    seqs = {
-        entry.seq
-        for _, entry in (survey.entries() if survey else ())
-        if len(entry.seqs) == 1 and (entry.observed, entry.text) in told and entry.seq not in had
-    }
-    if not seqs:
-        return ()
-    done = forget_held(root, Wanted(tuple(sorted(seqs))), datetime.fromisoformat(at))
-    return (*done.changed, *done.removed)
+    loaded = {*map(identity, loaded_unaware(base, ours, theirs)), *map(identity, loaded_unaware(base, theirs, ours))}
+    if not (told or loaded):
+        return Settled()
+    with hold(root):  # which first finishes what a killed process left
+        alone = [entry for _, entry in read_survey(root).entries() if len(entry.seqs) == 1]
+    renumbered = {one.seq for one in alone if (one.observed, one.text) in told and one.seq not in had}
+    brought = {one.seq for one in alone if identity(one) in loaded and one.seq not in had}
+    if not (renumbered or brought):
+        return Settled()
+    done = forget_held(root, Wanted(tuple(sorted(renumbered | brought))), datetime.fromisoformat(at))
+    seqs = render_seqs(sorted(brought))
+    said = f"{seqs}: forgotten, for it is what was forgotten on another machine; import --again brings it back"
+    return Settled((said,) if brought else (), (*done.changed, *done.removed))
+
+
+def loaded_unaware(base: Side, forgetful: Side, other: Side) -> list[Entry]:
+    """What one side loaded or imported while the other forgot the same, and the one had not heard of it.
+
+    Where it had, it was asked to bring it back. What the forgetful side has itself, it means to have.
+    """
+    known = {line for side in (base, other) for line, event in side.events if event.kind == "forget"}
+    news = [event for line, event in forgetful.events if event.kind == "forget" and line not in known]
+    kept = {entry.signature.get(name) for entry in forgetful.firsts.values() for name in CAME_FROM}
+    return [
+        entry
+        for seq, entry in other.firsts.items()
+        if seq not in base.firsts and len(entry.seqs) == 1
+        if kept.isdisjoint(one for name in CAME_FROM if (one := entry.signature.get(name)))
+        if any(is_what_was_forgotten(entry, event) for event in news)
+    ]
 
 
 def is_settled(root: Path, merge: Merge) -> bool:

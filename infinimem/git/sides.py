@@ -19,6 +19,8 @@ from infinimem.text.merge import bare_lines, pieces_of
 
 SETTLED = f"{STATE}/settled"
 """Holds the commit up to which merges have been finished."""
+SETTLING = f"{STATE}/settling"
+"""Holds the name of the merge that is being finished: forgetting again follows its one transaction."""
 FIRST_LOOK = 20
 """So many of the newest merges are looked at in a clone that has never been looked at."""
 REBASE = re.compile(r"\(start\): checkout ")
@@ -182,6 +184,19 @@ def note_settled(root: Path, head: str) -> None:
     if head:
         with suppress(OSError):  # then it is looked at once more
             write_private(root / SETTLED, f"{head}\n".encode())
+
+
+def is_half_settled(root: Path, merge: Merge) -> bool:
+    """Whether a process was killed while it finished this merge."""
+    return read_bytes(root / SETTLING) == f"{merge.name}\n".encode()
+
+
+def note_half_settled(root: Path, merge: Merge | None) -> None:
+    """Remember which merge is being finished; None once it is."""
+    if merge is not None:
+        write_private(root / SETTLING, f"{merge.name}\n".encode())
+    else:
+        (root / SETTLING).unlink(missing_ok=True)
 
 
 def changed_paths(root: Path, merge: Merge) -> list[str]:

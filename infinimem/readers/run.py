@@ -113,7 +113,11 @@ def written(
 
 def nearest(memory: Memory, question: str, pieces: Sequence[Evidence], pointed: Sequence[Unit]) -> tuple[Evidence, ...]:
     """What comes nearest to a question that memory does not answer: the likeliest entries, else the first shown."""
-    hits = [] if memory.index.missing(question) else memory.index.search(question, NEAREST, memory.filter)
+    hits = (
+        []
+        if memory.index.missing(question, retired=memory.filter.retired)
+        else memory.index.search(question, NEAREST, memory.filter)
+    )
     return tuple(map(evidence_of, hits)) or (tuple(pieces[:NEAREST]) if pointed else ())
 
 

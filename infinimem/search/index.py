@@ -320,12 +320,15 @@ class Index:
         """The visible entries, CURRENT's among them, that share most with a text, best first, with their words."""
         return self._mended(lambda: self._like(text, k))
 
-    def missing(self, query: str) -> bool:
-        """Whether none of the words that a question asks about occurs in anything visible."""
+    def missing(self, query: str, *, retired: bool = False) -> bool:
+        """Whether none of the words that a question asks about occurs in anything visible, or in what is retired."""
         asked = words.content_words(query, self.language) or words.query_words(query, self.language)
         sought = [term for term in asked if not words.is_date_term(term)] or asked
         if self.common is not None and any(self.common.holding.get(term) for term in sought):
             return False
+        if retired:
+            held = self.gather(query, 1, Filter(retired=True)).statistics.holding
+            return not any(held.get(term) for term in sought)
         return self._mended(lambda: not any(self._holding(term, "words", "above") for term in sought))
 
     def holding(self, term: str) -> int:

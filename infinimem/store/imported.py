@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import IO
 
 from infinimem.errors import StorageFailed
+from infinimem.model import Entry
 from infinimem.store.append import Draft, store
 from infinimem.store.buffer import FIELD, evidence_files, hold, next_seq
 from infinimem.store.layout import BUFFER, STATE
+from infinimem.text.document import Event
 from infinimem.text.signature import with_field
 
 PIECE = 4 << 20
+ORIGIN = "origin"
+"""The field of a loaded entry that says what it was in the library that was exported."""
+ORIGINS = re.compile(r"[0-9]{1,18}@[0-9a-f]{16}")
 LENGTH = 13
 """Characters of an id: 64 bits, so that among a million messages two agree once in 30 million libraries."""
 IDENTIFIED = re.compile(rb"^(?:\xef\xbb\xbf)?- <(?:" + FIELD + rb")*?id=([0-9a-v]{13})[,>]", re.MULTILINE)
@@ -36,6 +41,37 @@ def id_of(key: str) -> str:
 def mark_of(one: str) -> str:
     """What is kept of a forgotten entry's id, so that the next import of the same file does not bring it back."""
     return id_of(f"forgotten {one}")
+
+
+def marks_of(seq: int, entry: Entry, origin: str) -> set[str]:
+    """The marks that an exported entry would have been forgotten by, here or where it comes from."""
+    names = {origin, entry.signature.get("id"), placed_in_time(seq, entry.observed)}
+    return {mark_of(name) for name in names if name}
+
+
+def placed_in_time(seq: int, observed: str) -> str:
+    """What tells an entry from all others of its library without its words; "" where it does not say when it came."""
+    return f"{seq}@{observed}" if observed else ""
+
+
+def seq_at_home(entry: Entry) -> int:
+    """The seq that an entry has in the library that it was exported from; 0 where it comes from none."""
+    origin = entry.signature.get(ORIGIN)
+    return int(origin.partition("@")[0]) if ORIGINS.fullmatch(origin) else 0
+
+
+def is_what_was_forgotten(entry: Entry, event: Event) -> bool:
+    """Whether an entry came, by an export or an import, from what an event says was forgotten in this library.
+
+    An event that only tells of a forgetting elsewhere, as loading an export takes it along, says nothing of it.
+    """
+    seq, origin = seq_at_home(entry), entry.signature.get(ORIGIN)
+    if seq in event.seqs and entry.observed and event.get("observed") == entry.observed:
+        return True
+    marks = set(event.get("ids").split("+")) - {""}
+    if not marks or mark_of(placed_in_time(seq, entry.observed)) in marks:
+        return False
+    return not marks.isdisjoint({mark_of(name) for name in (origin if seq else "", entry.signature.get("id")) if name})
 
 
 class KnownIds:

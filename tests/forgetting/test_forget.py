@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -333,3 +335,40 @@ def test_a_page_behind_a_symbolic_link_is_named(library: Library, tmp_path: Path
     before = page.read_bytes()
     assert [(one.path, one.what) for one in library.forget([1]).remains] == [("topics/a.md", "what it links to")]
     assert page.read_bytes() == before
+
+
+def test_a_folder_behind_a_symbolic_link_is_searched_and_named(library: Library, tmp_path: Path) -> None:
+    """Whoever looks for it here finds it there; what lies there is nobody's of ours, and stays as it is."""
+    library.write(["Zorblatt has a boat.", "Hilde turns ninety."])
+    (tmp_path / "attic" / "deep").mkdir(parents=True)
+    (tmp_path / "attic" / "deep" / "old.md").write_text("# Old\n\nZorblatt has a boat.\n")
+    (tmp_path / "attic" / "other.md").write_text("- <seq=1> The entry of another library.\n")
+    (tmp_path / "attic" / "scan.png").write_bytes(b"\x89PNG\x00")
+    (tmp_path / "attic" / "loop").symlink_to(tmp_path / "attic")
+    (library.root / "attic").symlink_to(tmp_path / "attic")
+    (library.root / "within").symlink_to(library.root / "topics")
+    report = library.forget([1])
+    assert [(one.path, one.what) for one in report.remains] == [("attic/deep/old.md", "what it links to")]
+    assert report.unread == ("attic/scan.png",)
+    assert (tmp_path / "attic" / "deep" / "old.md").read_text().endswith("Zorblatt has a boat.\n")
+
+
+def test_where_a_file_is_no_text_it_is_done_in_part(library: Library) -> None:
+    """The search does not see what is inside: the exit code says that somebody has to look."""
+    library.write(["Zorblatt has a boat.", "Hilde turns ninety."])
+    (library.root / "old.md.gz").write_bytes(gzip.compress(b"Zorblatt has a boat."))
+    report = library.forget([1])
+    assert (report.remains, report.unread, report.exit_code) == ((), ("old.md.gz",), 5)
+    (library.root / "old.md.gz").unlink()
+    assert library.forget([2]).exit_code == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_cannot_be_read_is_named(library: Library) -> None:
+    library.write("Zorblatt has a boat.")
+    (library.root / "mine").mkdir(mode=0o000)
+    (library.root / "note.txt").write_text("Zorblatt has a boat.")
+    (library.root / "note.txt").chmod(0o000)
+    report = library.forget([1])
+    assert (report.remains, sorted(report.unread), report.exit_code) == ((), ["mine/", "note.txt"], 5)
+    (library.root / "mine").chmod(0o700)

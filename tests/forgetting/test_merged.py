@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 from infinimem import Library
 from infinimem.model import Create, Extend
 from infinimem.plan.paper import Plan
+from tests.conftest import NIGHTLY
+from tests.exchange.shapes import dumped
+from tests.exchange.test_import import conversation, saved
+from tests.faults.library_state import copied, drive
 from tests.forgetting.test_everywhere import commit, holding, infinimem_git
 from tests.git.clones import git
 
@@ -131,3 +136,128 @@ def test_what_got_another_number_elsewhere_meanwhile(two: tuple[Library, Library
     assert holding(there.root, WORD) == []
     assert [hit.text for hit in there.search("mast ash", 1)] == ["The mast is of ash."]
     assert not [one for one in there.check() if one.problem.code not in ("unsettled", "link")]
+
+
+def parted(tmp_path: Path) -> tuple[Library, Library, Path]:
+    """A library and a clone of it that parted before an entry was written, and an export that holds that entry."""
+    here = Library.open(tmp_path / "here", create=True, clock=lambda: MAY)
+    here.write(["Maya works at Fjord Labs.", "The boat has berth 12."])
+    here.flush(planner="lexical")
+    infinimem_git(here.root)
+    commit(here.root)
+    git(tmp_path, "clone", "-q", str(here.root), "there")
+    there = Library.open(tmp_path / "there", clock=lambda: JUNE)
+    infinimem_git(there.root)
+    here = Library.open(here.root, clock=lambda: MAY + timedelta(days=1))
+    here.write([f"{WORD} has the key.", "Ines sings."])
+    here.flush(planner="lexical")
+    here.export("jsonl", tmp_path / "export.jsonl")
+    return Library.open(here.root, clock=lambda: JUNE), there, tmp_path / "export.jsonl"
+
+
+def merged(target: Library, other: Library) -> tuple[str, ...]:
+    """What finishing a merge of another clone says."""
+    git(target.root, "pull", "-q", "--no-rebase", "--no-edit", str(other.root), "main", fails=True)
+    commit(target.root)
+    said = target.finish_merges()
+    commit(target.root)
+    return said
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+@pytest.mark.parametrize("puller", ["here", "there"])
+def test_loaded_elsewhere_from_an_export_made_before(tmp_path: Path, puller: str, flushed: bool) -> None:
+    """It has another number there, and does not come back with it; what came along with it does."""
+    here, there, export = parted(tmp_path)
+    there.write("Kwame has a kayak.")
+    there.import_(export)
+    there.write(f"{WORD} has the key.")
+    if flushed:
+        there.flush(planner="lexical")
+    commit(there.root)
+    assert [hit.unit.get("origin")[:2] for hit in there.search(f"{WORD} key", 9)].count("3@") == 1
+    here.forget([3])
+    commit(here.root)
+    target, other = (here, there) if puller == "here" else (there, here)
+    said = merged(target, other)
+    assert any("was forgotten on another machine; import --again brings it back" in line for line in said)
+    target.flush(planner="lexical")
+    found = target.search(f"{WORD} key", 9)
+    assert [(hit.text, hit.unit.get("origin")) for hit in found] == [(f"{WORD} has the key.", "")]  # a person's own
+    assert {hit.text for hit in target.search("Ines Kwame Maya boat", 9)} >= {"Kwame has a kayak.", "Ines sings."}
+    assert not [one for one in target.check() if one.problem.code not in ("unsettled", "link")]
+    merged(other, target)
+    assert [hit.text for hit in other.search(f"{WORD} key", 9)] == [f"{WORD} has the key."]
+    assert other.import_(export).added == 0
+
+
+def test_brought_back_in_the_knowledge_that_it_was_forgotten(tmp_path: Path) -> None:
+    """A machine that had heard of the forgetting and asked for the entry again keeps it."""
+    here, there, export = parted(tmp_path)
+    here.forget([3])
+    commit(here.root)
+    there.write("Kwame has a kayak.")
+    commit(there.root)
+    merged(there, here)
+    assert there.import_(export).added == 0
+    assert there.import_(export, again=True).added == 1
+    commit(there.root)
+    here.write("Hilde sails.")
+    commit(here.root)
+    assert not any("forgotten" in line for line in merged(here, there))
+    assert [hit.text for hit in here.search(f"{WORD} key", 1)] == [f"{WORD} has the key."]
+
+
+@pytest.mark.parametrize("puller", ["here", "there"])
+def test_a_chat_that_both_imported_and_one_forgot(tmp_path: Path, puller: str) -> None:
+    """The import of the other machine would have left it out, had it known."""
+    here, there, _ = parted(tmp_path)
+    chat = saved(tmp_path, dumped([conversation("c", "The Quetzal has landed.", "Noted.")]))
+    for library in (here, there):
+        library.import_(chat)
+        library.flush(planner="lexical")
+    here.forget([hit.seqs[0] for hit in here.search("Quetzal", 1)])
+    for library in (here, there):
+        commit(library.root)
+    target, other = (here, there) if puller == "here" else (there, here)
+    assert any("was forgotten on another machine" in line for line in merged(target, other))
+    target.flush(planner="lexical")
+    assert holding(target.root, "Quetzal") == []
+    assert {hit.text for hit in target.search("Noted", 2)} == {"Noted."}
+
+
+def test_what_an_export_tells_of_a_forgetting_elsewhere_forgets_nothing_in_a_merge(tmp_path: Path) -> None:
+    """One machine loaded an older export, the other a newer one that tells of it: as in one library, it stays."""
+    here, there, _ = parted(tmp_path)
+    source = Library.open(tmp_path / "source", create=True, clock=lambda: MAY)
+    source.write(["The Quetzal has landed.", "The mast is of ash."])
+    source.export("jsonl", tmp_path / "older.jsonl")
+    source.forget([1])
+    source.export("jsonl", tmp_path / "newer.jsonl")
+    there.import_(tmp_path / "older.jsonl")
+    here.import_(tmp_path / "newer.jsonl")
+    for library in (here, there):
+        commit(library.root)
+    assert not any("forgotten on another" in line for line in merged(here, there))
+    assert [hit.text for hit in here.search("Quetzal", 1)] == ["The Quetzal has landed."]
+
+
+def test_killed_while_the_merge_is_finished(tmp_path: Path) -> None:
+    """Whatever was done by then, the next command does the rest."""
+    here, there, export = parted(tmp_path)
+    there.write("Kwame has a kayak.")
+    there.import_(export)
+    commit(there.root)
+    here.forget([3])
+    commit(here.root)
+    git(here.root, "pull", "-q", "--no-rebase", "--no-edit", str(there.root), "main", fails=True)
+    commit(here.root)
+    whole = copied(here.root, tmp_path / "whole")
+    assert drive(0, "kill", "fix", whole, count=tmp_path / "count").returncode == 0
+    assert holding(whole, WORD) == []
+    total = int((tmp_path / "count").read_text())
+    for number in range(2, total + 1, 1 if NIGHTLY else 31):
+        root = copied(here.root, tmp_path / "one")
+        assert drive(number, "kill", "fix", root).returncode == -signal.SIGKILL
+        Library.open(root, clock=lambda: JUNE).check(fix=True)
+        assert holding(root, WORD) == [], f"killed at {number} of {total}"

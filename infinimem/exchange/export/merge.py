@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from infinimem.plan import rules
 from infinimem.plan.desk import Desk, insert_entries, refresh, set_headers
 from infinimem.store.append import HIGHEST_SEQ
 from infinimem.store.evidence import retire_line
-from infinimem.store.imported import mark_of
+from infinimem.store.imported import ORIGIN, ORIGINS, mark_of, marks_of, placed_in_time, seq_at_home
 from infinimem.store.layout import BUFFER, BUFFER_HEAD, LOG
 from infinimem.store.transaction import with_entries
 from infinimem.text.document import (
@@ -41,9 +40,6 @@ from infinimem.text.signature import (
     render_signature,
     with_field,
 )
-
-ORIGIN = "origin"
-ORIGINS = re.compile(r"[0-9]{1,18}@[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,17 +180,6 @@ def marks_in(documents: Mapping[str, Document]) -> set[str]:
     return {mark for event in events for mark in event.get("ids").split("+") if mark}
 
 
-def marks_of(seq: int, entry: Entry, origin: str) -> set[str]:
-    """The marks that an exported entry would have been forgotten by, here or where it comes from."""
-    names = {origin, entry.signature.get("id"), placed_in_time(seq, entry.observed)}
-    return {mark_of(name) for name in names if name}
-
-
-def placed_in_time(seq: int, observed: str) -> str:
-    """What tells an entry from all others of its library without its words; "" where it does not say when it came."""
-    return f"{seq}@{observed}" if observed else ""
-
-
 def take_forgotten(work: Work) -> None:
     """Forget here, too, what the exported library forgot: by marks, so that no import brings it back unasked."""
     known = marks_in(work.ours)
@@ -228,8 +213,8 @@ def take_forgotten(work: Work) -> None:
 
 def stands_from(entry: Entry, marks: Set[str]) -> bool:
     """Whether an entry of ours is one that was forgotten where it comes from."""
+    seq = seq_at_home(entry)
     origin = entry.signature.get(ORIGIN)
-    seq = int(origin.partition("@")[0]) if ORIGINS.fullmatch(origin) else 0
     return not marks.isdisjoint(marks_of(seq, entry, origin)) if seq or entry.signature.get("id") else False
 
 
