@@ -178,6 +178,7 @@ def main() -> int:
         show_flushed(flushed)
     if given.evidence_only:
         return 0
+    compare(rows)
     show(rows)
     judged = {"prompt": JUDGE, "sha256": hashlib.sha256(JUDGE.encode()).hexdigest()} if given.judge else {}
     thinks = given.planner == "model" or any(setting.reader != "bm25" for setting in settings)
@@ -437,6 +438,7 @@ def run(
         mark = marks(question, answer, time.monotonic() - started + (model.told if model else 0.0) - told)
         if given.judge and question.answerable:
             mark["judged"] = judged(question, answer)
+        mark["library"] = at
         marked.append(mark)
         if given.keep and not answer.failed:
             with given.keep.open("a", encoding="utf-8") as file:
@@ -555,6 +557,36 @@ def show_flushed(rows: Sequence[Mapping[str, Any]]) -> None:
     ]
     print()
     print(table(head, lines))
+
+
+def compare(rows: list[dict[str, Any]]) -> None:
+    """Each row less the first, question by question, with what 95 % of resamples within each library give."""
+    pairs = [(row["marks"], rows[0]["marks"]) for row in rows[1:]]
+    if not pairs or any([m["question"] for m in one] != [m["question"] for m in other] for one, other in pairs):
+        return
+    from benchmarks.scores import interval  # numpy, for who compares
+
+    lines = []
+    for row, (own, first) in zip(rows[1:], pairs, strict=True):
+        row["less_first"] = {}
+        for key in ("evidence", "subem", "f1", "judged", "abstained"):
+            for answerable in (True, False):
+                both = [(m, n) for m, n in zip(own, first, strict=True) if m["answerable"] == answerable]
+                if not both or any(key not in mark for pair in both for mark in pair):
+                    continue
+                change = [float(m[key]) - float(n[key]) for m, n in both]
+                low, high = interval(change, [str(m["library"]) for m, _ in both])
+                name = key if answerable or key != "abstained" else "abstained rightly"
+                row["less_first"][name] = [round(100 * sum(change) / len(change), 2), low, high]
+        lines.append(
+            [
+                row["setting"],
+                *(f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]" for mean, low, high in row["less_first"].values()),
+            ]
+        )
+    names = list(dict.fromkeys(name for row in rows[1:] for name in row["less_first"]))
+    print()
+    print(table([f"less {rows[0]['setting']}", *names], lines))
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
