@@ -108,7 +108,8 @@ def test_a_hostile_model_loses_nothing(tmp_path: Path, kind: str) -> None:
         if kind in ("invents", "retypes"):
             assert report.exit_code == 5 and report.skipped
         if kind == "retires":
-            assert report.exit_code == 4 and report.skipped and not report.retired
+            assert report.exit_code == 4 and report.skipped
+            assert all(step.why == "duplicate" for step in report.retired)
         assert report.left == ()
         written |= write(library, texts(6, 18))
         library.flush()
@@ -352,6 +353,25 @@ def test_a_model_that_lets_everything_replace_something_is_not_believed(
     assert len(library.review().proposals) == 8 and library.review().proposals[0].refused == ""
     library.take([1])
     assert library.trace(1).by == 9
+
+
+def test_a_summary_that_copies_the_page_is_asked_for_again_and_then_written_by_rule(tmp_path: Path) -> None:
+    good = sensible()
+    asked: list[str] = []
+
+    def answer(payload: Payload) -> str:
+        if step_of(payload) != "summary":
+            return good(payload)
+        asked.append(payload["messages"][-1]["content"])
+        row = {"topic": "maya", "text": "Maya [1] 2026-05-01 · Ann: Maya joined Nordlys."}
+        return json.dumps({"summaries": [row]})
+
+    with serving(Behaviour(answer)) as url:
+        library = library_at(tmp_path, url)
+        library.write([{"text": "Maya joined Nordlys.", "time": "2026-05-01", "source": "Ann"}])
+        report = library.flush()
+    assert len(asked) == 2 and "copy no entries" in asked[1]
+    assert report.exit_code == 4 and "[1]" not in library.read("maya").lines[2]
 
 
 def test_an_update_is_found_in_whatever_document_it_stands(tmp_path: Path) -> None:
