@@ -5,12 +5,22 @@
     python tools/small_model.py qwen -- python benchmarks/answers.py --reader agentic,hybrid,summary --part odd
     … answers.py --reader hybrid --without expand,supplement,links,recent,history,complete --questions 12
     … answers.py --reader bm25 --maintenance current,flush,no-rewrite,no-split,no-merge --locomo LOCOMO.json
+    … answers.py --reader hybrid,summary,agentic --planner model --maintenance flush,no-split --locomo LOCOMO.json
+        --sessions 2 --settings split.max_tokens=600,merge.max_tokens=250 --work FOLDER --keep FILE --judge
 
 Questions: the sample library's own (`tools/sample/questions.jsonl`), or a LoCoMo-shaped file's, each asked of its
 conversation. `--questions N` takes N of them, as many of each category as there is room for, by `--seed`; those without
 an answer are always among them. Every combination of `--reader`, `--without` (one part of the reader less a row) and
 `--maintenance` is a row, over the same questions. `current` is never flushed; the others are flushed session by session
-(`--planner`), but for what the sample library's `as-made` is.
+(`--planner`), but for what the sample library's `as-made` is. A table says what the flushes did and cost, another how
+each row differs from the first, question by question, with 95 % intervals (2,000 resamples within each conversation).
+
+`--sessions N` takes the first N sessions of each conversation, and the questions whose evidence lies wholly in them,
+those without an answer included: LoCoMo names for them the turns that they distort. So small a library is never over
+the limits at which documents are split and merged; `--settings` lowers them (any setting of a library).
+
+`--work FOLDER` keeps the libraries, so that a rerun flushes none of them again, and what the model replied: a request
+in the very same words, at temperature 0, is answered from there, and counts with the tokens and seconds it took.
 
 Marks that need no model: F1 as LoCoMo's own script has it, over stemmed words, its parts for multi-hop; EM; SubEM (an
 expected answer stands in what was said); abstained, where there is no answer (right) and where there is one (not);
@@ -23,8 +33,8 @@ the expected entries; abstained if *not in memory*; else wrong. For a question w
 and any answer counts as two wrong ones. This is coarse: read the answers, which are printed. Prompts and checks were
 looked at with the sample's even-numbered questions (`--part even`); report the odd ones.
 
-`--keep FILE` writes each answer's marks there as it comes, a JSON line each; the same command takes up there what a run
-that was cut off had done. Conversations are asked in turn, so that such a run has all of them.
+`--keep FILE` appends each answer's marks there as it comes, a JSON line each; the same command takes up there what a
+run that was cut off had done. Conversations are asked in turn, so that such a run has all of them.
 
 `--judge` asks the same server (or the one of JUDGE_BASE_URL, JUDGE_API_KEY, JUDGE_MODEL) as well; its prompt is printed
 and stored with its digest, and with `--model-file` the digest of the model.
@@ -42,8 +52,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +65,14 @@ from benchmarks.marks import exact, holds, locomo_f1, without_citations
 from benchmarks.report import table, write_json
 from infinimem import Library
 from infinimem.ask import Answer
+from infinimem.config import load_settings
+from infinimem.consolidate.run import Report
+from infinimem.llm.client import OpenAIModel
+from infinimem.llm.connect import is_configured
+from infinimem.llm.port import Model, Reply, Request
+from infinimem.llm.replay import Recording, Replay
+from infinimem.llm.replay import digest_of as digest
+from infinimem.model import Retire, Step
 from infinimem.readers.evidence import Switches
 from infinimem.text.tokens import estimate
 from infinimem.text.words import content_words
@@ -96,6 +115,16 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Made:
+    """A library, the seqs of its entries in order, the questions for it, and a row for each flush."""
+
+    library: Library
+    seqs: list[int]
+    questions: list[Question]
+    flushes: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Setting:
     """A row: who reads, what part of the reader is left out ("" = none), how the library was maintained."""
 
@@ -119,6 +148,11 @@ def main() -> int:
     parser.add_argument("--without", default="", help=f"parts of the reader, each a row: {', '.join(PARTS)}")
     parser.add_argument("--maintenance", default="", help=f"{', '.join(MAINTENANCE)}; several by comma")
     parser.add_argument("--planner", choices=("lexical", "model"), default="lexical")
+    parser.add_argument("--sessions", type=int, default=0, help="only so many of each conversation")
+    parser.add_argument(
+        "--settings", default="", help="of the libraries, such as split.max_tokens=600; several by comma"
+    )
+    parser.add_argument("--work", type=Path, help="where the libraries and the model's replies are kept")
     parser.add_argument("--part", choices=("all", "odd", "even"), default="all")
     parser.add_argument("--questions", type=int, default=0, help="so many of them only")
     parser.add_argument("--seed", type=int, default=1)
@@ -137,22 +171,32 @@ def main() -> int:
         for without in ["", *(given.without.split(",") if given.without and reader != "bm25" else ())]
     ]
     rows: list[dict[str, Any]] = []
+    flushed: list[dict[str, Any]] = []
+    model = once(given.work)
     with tempfile.TemporaryDirectory() as folder:
         for maintenance in dict.fromkeys(setting.maintenance for setting in settings):
-            asked = list(sets_of(Path(folder, maintenance), given, maintenance))
+            made = list(sets_of(Path(given.work or folder, maintenance), given, maintenance, model))
+            flushed += [summed_up(maintenance, made)] if any(each.flushes for each in made) else []
+            asked = [(each.library, each.questions) for each in made]
             if given.evidence_only:
-                print(f"evidence recall at {given.k}: {recall(asked, given.k):.3f}")
-                return 0
+                print(f"evidence recall at {given.k}, {maintenance}: {recall(asked, given.k):.3f}")
+                continue
             for setting in settings:
                 if setting.maintenance == maintenance:
-                    rows.append(run(setting, asked, given))
+                    rows.append(run(setting, asked, given, model))
+    if flushed:
+        show_flushed(flushed)
+    if given.evidence_only:
+        return 0
+    compare(rows)
     show(rows)
     judged = {"prompt": JUDGE, "sha256": hashlib.sha256(JUDGE.encode()).hexdigest()} if given.judge else {}
-    model = model_told(given.model_file) if any(setting.reader != "bm25" for setting in settings) else {}
+    thinks = given.planner == "model" or any(setting.reader != "bm25" for setting in settings)
+    told = model_told(given.model_file) if thinks else {}
     if judged:
         print(f"\njudge's prompt, sha256 {judged['sha256']}:\n{JUDGE}")
-    if model:
-        print(f"model: {json.dumps(model)}")
+    if told:
+        print(f"model: {json.dumps(told)}")
     write_json(
         given.json,
         "answers",
@@ -163,7 +207,10 @@ def main() -> int:
         planner=given.planner,
         k=given.k,
         judge=judged,
-        model=model,
+        model=told,
+        flushed=flushed,
+        sessions=given.sessions,
+        library_settings=given.settings,
         data=given.locomo.name if given.locomo else "sample library",
     )
     return 0
@@ -180,25 +227,34 @@ LIMITS = (
 # Questions
 
 
-def sets_of(folder: Path, given: argparse.Namespace, maintenance: str) -> Iterator[tuple[Library, list[Question]]]:
+def sets_of(folder: Path, given: argparse.Namespace, maintenance: str, model: Once | None) -> Iterator[Made]:
     """Each library, maintained as asked, with the questions for it."""
     if given.locomo:
         names = [name for name in given.conversations.split(",") if name]
         found = [each for each in read(given.locomo) if not names or each.name in names]
         share = -(-given.questions // len(found)) if given.questions else 0
         for conversation in found:
-            library, asked = conversed(folder / conversation.name, conversation, maintenance, given.planner)
-            yield library, part_of(asked, given.part, share, given.seed)
+            part = beginning(conversation, given.sessions) if given.sessions else conversation
+            made = conversed(folder / conversation.name, part, maintenance, given, model)
+            yield replace(made, questions=part_of(made.questions, given.part, share, given.seed))
         return
     asked = part_of(questions(given.sample), given.part, given.questions, given.seed)
-    copy = folder / "memory"
     if maintenance == "as-made":
-        shutil.copytree(given.library, copy)
-        yield Library.open(copy), asked
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(given.library, folder)
+        yield Made(Library.open(folder, model=model), [], asked)
         return
     entries = [json.loads(line) for line in (given.sample / "entries.jsonl").read_text("utf-8").splitlines()]
     known = [{key: entry[key] for key in ("text", "time", "source") if entry.get(key)} for entry in entries]
-    yield filled(copy, batches(known), maintenance, given.planner)[0], asked
+    yield replace(filled(folder / "memory", batches(known), maintenance, given, model), questions=asked)
+
+
+def beginning(conversation: Conversation, sessions: int) -> Conversation:
+    """Its first sessions, and the questions whose evidence lies wholly in them."""
+    kept = conversation.sessions[:sessions]
+    said = {label for session in kept for turn in session for label in turn.labels}
+    asked = tuple(one for one in conversation.questions if one.evidence and one.evidence <= said)
+    return replace(conversation, sessions=kept, questions=asked)
 
 
 def questions(folder: Path) -> list[Question]:
@@ -213,15 +269,15 @@ def questions(folder: Path) -> list[Question]:
 
 
 def conversed(
-    folder: Path, conversation: Conversation, maintenance: str, planner: str
-) -> tuple[Library, list[Question]]:
+    folder: Path, conversation: Conversation, maintenance: str, given: argparse.Namespace, model: Once | None
+) -> Made:
     """A conversation's library and questions; what it does not answer as asked has neither answer nor entries."""
     sessions = [
         [{"text": turn.text, "source": turn.speaker, "time": turn.time} for turn in session]
         for session in conversation.sessions
     ]
-    library, seqs = filled(folder, sessions, maintenance, planner)
-    of_label = {label: seq for turn, seq in zip(conversation.turns, seqs, strict=True) for label in turn.labels}
+    made = filled(folder, sessions, maintenance, given, model)
+    of_label = {label: seq for turn, seq in zip(conversation.turns, made.seqs, strict=True) for label in turn.labels}
     asked = []
     for question in conversation.questions:
         named = tuple(sorted(of_label[label] for label in question.evidence if label in of_label))
@@ -229,21 +285,97 @@ def conversed(
             asked.append(Question(question.text, question.category, "", ()))
         elif named:
             asked.append(Question(question.text, question.category, question.answers[0], named))
-    return library, asked
+    return replace(made, questions=asked)
 
 
 def filled(
-    folder: Path, sittings: Sequence[Sequence[Mapping[str, Any]]], maintenance: str, planner: str
-) -> tuple[Library, list[int]]:
-    """A library that was written, and flushed after each sitting as `maintenance` says; and every entry's seq."""
-    library = Library.open(folder, create=True)
+    folder: Path,
+    sittings: Sequence[Sequence[Mapping[str, Any]]],
+    maintenance: str,
+    given: argparse.Namespace,
+    model: Once | None,
+) -> Made:
+    """A library that was written, and flushed after each sitting as `maintenance` says; as it was left, if it was.
+
+    Its clock stands at the last entry of the sitting, so that the same entries give the same prompts on another day.
+    """
+    note = folder.parent / f"{folder.name}.json"
+    asked = {"planner": given.planner, "settings": given.settings, "sittings": digest_of(sittings)}
+    if note.exists():
+        known = json.loads(note.read_text("utf-8"))
+        if known["asked"] != asked:
+            raise SystemExit(f"{note}: that library was made of something else or otherwise; give another --work")
+        library = Library.open(folder, clock=clock_at(sittings[-1]), model=model)
+        return Made(library, known["seqs"], [], known["flushes"])
+    shutil.rmtree(folder, ignore_errors=True)
+    library = Library.open(folder, create=True, model=model)
+    with (folder / "infinimem.yaml").open("a", encoding="utf-8") as file:
+        file.writelines(f"{pair.replace('=', ': ', 1)}\n" for pair in given.settings.split(",") if pair)
     switches = MAINTENANCE[maintenance]
-    seqs: list[int] = []
+    made = Made(library, [], [])
     for entries in sittings:
-        seqs += library.write(list(entries))
+        library.clock = clock_at(entries)
+        made.seqs.extend(library.write(list(entries)))
         if switches is not None:
-            library.flush(planner=planner, **switches)
-    return library, seqs
+            told = model.told if model else 0.0
+            report = library.flush(planner=given.planner, **switches)
+            made.flushes.append(flush_row(report, (model.told if model else 0.0) - told))
+            if not given.quiet:
+                print(f"{maintenance} {folder.name}: {json.dumps(made.flushes[-1], ensure_ascii=False)}", flush=True)
+    note.write_text(json.dumps({"asked": asked, "seqs": made.seqs, "flushes": made.flushes}, indent=1), "utf-8")
+    return made
+
+
+def digest_of(values: object) -> str:
+    """What tells a list of entries from others."""
+    return hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def clock_at(entries: Sequence[Mapping[str, Any]]) -> Callable[[], datetime]:
+    """A clock that stands at the time of the last entry, where it has one to the minute; else the real one."""
+    try:
+        moment = datetime.fromisoformat(entries[-1]["time"]).replace(tzinfo=UTC)
+    except (KeyError, ValueError):
+        return lambda: datetime.now(UTC)
+    return lambda: moment
+
+
+def flush_row(report: Report, told: float) -> dict[str, Any]:
+    """What a flush did: steps by kind and outcome, why some were skipped, and the cost, the `told` seconds with it."""
+    steps = Counter(f"{kind_of(outcome.step)} {outcome.status}" for outcome in report.outcomes)
+    return {
+        "calls": report.usage.calls,
+        "tokens_in": report.usage.tokens_in,
+        "tokens_out": report.usage.tokens_out,
+        "seconds": round(report.seconds + told, 1),
+        "steps": dict(sorted(steps.items())),
+        "skipped": [f"{kind_of(outcome.step)}: {outcome.why}" for outcome in report.skipped],
+        "failures": list(report.failures),
+        "created": list(report.created),
+    }
+
+
+def kind_of(step: Step) -> str:
+    """A step's name; of a retirement, why."""
+    return step.why if isinstance(step, Retire) else type(step).__name__.lower()
+
+
+def summed_up(maintenance: str, made: Sequence[Made]) -> dict[str, Any]:
+    """All flushes of the libraries that were maintained alike."""
+    rows = [row for each in made for row in each.flushes]
+    steps: Counter[str] = Counter()
+    for row in rows:
+        steps.update(row["steps"])
+    return {
+        "maintenance": maintenance,
+        "flushes": len(rows),
+        "entries": sum(len(each.seqs) for each in made),
+        "topics": sum(len(each.library.catalog()) for each in made),
+        **{key: round(sum(row[key] for row in rows), 1) for key in ("calls", "tokens_in", "tokens_out", "seconds")},
+        "steps": dict(sorted(steps.items())),
+        "failures": [why for row in rows for why in row["failures"]],
+        "skipped": [why for row in rows for why in row["skipped"]],
+    }
 
 
 def batches(entries: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -296,21 +428,27 @@ def evidence_share(question: Question, answer: Answer, k: int = 0) -> float:
     return sum(seq in found for seq in question.seqs) / len(question.seqs) if question.seqs else 0.0
 
 
-def run(setting: Setting, asked: Sequence[tuple[Library, list[Question]]], given: argparse.Namespace) -> dict[str, Any]:
+def run(
+    setting: Setting,
+    asked: Sequence[tuple[Library, list[Question]]],
+    given: argparse.Namespace,
+    model: Once | None,
+) -> dict[str, Any]:
     """Every question once, each told with its verdict; the row."""
     switches = Switches(**{setting.without: False}) if setting.without else None
     done = kept(given.keep)
     marked = []
     for at, library, question in in_turn(asked):
-        key = [setting.name, given.k, given.planner, given.judge, at, question.text]
+        key = [setting.name, given.k, given.planner, given.judge, given.sessions, given.settings, at, question.text]
         if tuple(key) in done:
             marked.append(done[tuple(key)])
             continue
-        started = time.monotonic()
+        started, told = time.monotonic(), model.told if model else 0.0
         answer = library.ask(question.text, reader=setting.reader, k=given.k, switches=switches)
-        mark = marks(question, answer, time.monotonic() - started)
+        mark = marks(question, answer, time.monotonic() - started + (model.told if model else 0.0) - told)
         if given.judge and question.answerable:
             mark["judged"] = judged(question, answer)
+        mark["library"] = at
         marked.append(mark)
         if given.keep and not answer.failed:
             with given.keep.open("a", encoding="utf-8") as file:
@@ -416,6 +554,51 @@ def summed(setting: Setting, marked: Sequence[dict[str, Any]]) -> dict[str, Any]
     }
 
 
+def show_flushed(rows: Sequence[Mapping[str, Any]]) -> None:
+    """What the flushes did and cost, a row a way of maintenance."""
+    kinds = sorted({kind for row in rows for kind in row["steps"]})
+    head = ["maintenance", "entries", "flushes", "topics", "calls", "tokens in", "out", "s", *kinds, "steps failed"]
+    lines = [
+        [row["maintenance"], row["entries"], row["flushes"], row["topics"]]
+        + [round(row[key]) for key in ("calls", "tokens_in", "tokens_out", "seconds")]
+        + [row["steps"].get(kind, 0) for kind in kinds]
+        + [len(row["failures"])]
+        for row in rows
+    ]
+    print()
+    print(table(head, lines))
+
+
+def compare(rows: list[dict[str, Any]]) -> None:
+    """Each row less the first, question by question, with what 95 % of resamples within each library give."""
+    pairs = [(row["marks"], rows[0]["marks"]) for row in rows[1:]]
+    if not pairs or any([m["question"] for m in one] != [m["question"] for m in other] for one, other in pairs):
+        return
+    from benchmarks.scores import interval  # numpy, for who compares
+
+    lines = []
+    for row, (own, first) in zip(rows[1:], pairs, strict=True):
+        row["less_first"] = {}
+        for key in ("evidence", "subem", "f1", "judged", "abstained"):
+            for answerable in (True, False):
+                both = [(m, n) for m, n in zip(own, first, strict=True) if m["answerable"] == answerable]
+                if not both or any(key not in mark for pair in both for mark in pair):
+                    continue
+                change = [float(m[key]) - float(n[key]) for m, n in both]
+                low, high = interval(change, [str(m["library"]) for m, _ in both])
+                name = key if answerable or key != "abstained" else "abstained rightly"
+                row["less_first"][name] = [round(100 * sum(change) / len(change), 2), low, high]
+        lines.append(
+            [
+                row["setting"],
+                *(f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]" for mean, low, high in row["less_first"].values()),
+            ]
+        )
+    names = list(dict.fromkeys(name for row in rows[1:] for name in row["less_first"]))
+    print()
+    print(table([f"less {rows[0]['setting']}", *names], lines))
+
+
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
     """The tables: one row a setting."""
     head = ["reader, library", "questions (without an answer)", "F1", "EM", "SubEM", "evidence"]
@@ -446,6 +629,43 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 # Judge and model
+
+
+class Once:
+    """The configured model, asked each request once: one of the very same words gets the reply that is on file.
+
+    It is asked at temperature 0, so this is the reply it would give again. The usage is that of the first time;
+    `told` are the seconds that were not waited for because of it.
+    """
+
+    def __init__(self, model: Model, file: Path) -> None:
+        file.touch()
+        self.model = Recording(model, file)
+        self.known = Replay(file)
+        self.told = 0.0
+
+    def complete(self, request: Request) -> Reply:
+        """The reply on file, or else the model's."""
+        if digest(request) not in self.known.replies:
+            reply = self.model.complete(request)
+            self.known = Replay(self.model.path)
+            return reply
+        reply = self.known.complete(request)
+        self.told += reply.usage.seconds
+        return reply
+
+
+def once(work: Path | None) -> Once | None:
+    """The configured model with its replies kept in the folder; without a folder or a model, none in its place."""
+    settings = load_settings()
+    if work is None:
+        return None
+    work.mkdir(parents=True, exist_ok=True)
+    if not is_configured(settings):
+        return None
+    key, timeout = os.environ.get("OPENAI_API_KEY", ""), settings.number("model.timeout")
+    model = OpenAIModel(settings.text("model.name"), settings.text("model.url"), key, timeout=timeout)
+    return Once(model, work / "replies.jsonl")
 
 
 def judged(question: Question, answer: Answer) -> float:

@@ -3,12 +3,14 @@
 - LoCoMo (`locomo10.json` or a part of it), research licence: turns, categories and evidence as the data has them.
 - LongMemEval (`longmemeval_s.json`, `_m`, `_oracle`): a haystack of its own for every question.
 - The folder `…/longmemeval-s/processed` of the package memory-arena (MIT): 82 sessions that 16 questions share.
-- MemoryAgentBench: its rows (context, questions, answers, metadata) as JSON, JSON lines or parquet. Except for
-  LongMemEval's turns it names no evidence: a passage counts as such if it holds an answer, and one is enough.
+- MemoryAgentBench: its rows (context, questions, answers, metadata) as JSON, JSON lines or parquet. Its rows of
+  LongMemEval have the sessions with their dates in the context, as a Python list, and mark the turns that answer.
+  The others name no evidence: a passage counts as such if it holds an answer, and one is enough.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,15 +85,26 @@ def read(path: Path, kind: str = "turns") -> list[Conversation]:
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSON, JSON lines or parquet file."""
     if path.suffix == ".parquet":
-        from pyarrow import parquet  # only for who has parquet files
-
+        try:
+            from pyarrow import parquet  # only for who has parquet files
+        except ImportError:
+            raise SystemExit(f"{path.name}: reading parquet needs pyarrow; run: pip install pyarrow") from None
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
         return rows
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".jsonl":
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.split("\n") if line.strip()]  # words may hold what `splitlines` also cuts at
+    if path.suffix == ".jsonl" or (len(lines) > 1 and is_whole(lines[0])):  # data sets write JSON lines as .json, too
+        return [json.loads(line) for line in lines]
     found = json.loads(text)
     return list(found) if isinstance(found, list) else [found]
+
+
+def is_whole(line: str) -> bool:
+    """Whether a line is a JSON object of its own."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 # LoCoMo
@@ -212,48 +225,81 @@ def memory_agent_bench(row: Mapping[str, Any], number: int = 1) -> Conversation:
     source = str(about.get("source") or "context")
     answers = [(each,) if isinstance(each, str) else tuple(map(str, each)) for each in row["answers"]]
     kinds = list(about.get("question_types") or []) or [source] * len(answers)
+    ids = list(about.get("question_ids") or []) or [""] * len(answers)
+    days = list(about.get("question_dates") or []) or [""] * len(answers)
     haystack = about.get("haystack_sessions") or []
-    if haystack:
-        sessions, marked = shared_sessions(haystack)
-    else:
-        sessions, marked = (tuple(passages(str(row["context"]))),), {}
+    sessions = dated_sessions(str(row["context"])) or shared_sessions(haystack) or passages(str(row["context"]))
     turns = [turn for session in sessions for turn in session]
+    of_words = {(turn.speaker, turn.text): turn.labels for turn in turns}
     questions = []
     for at, (text, right, kind) in enumerate(zip(row["questions"], answers, kinds, strict=True)):
-        named = marked.get(at, frozenset()) if len(haystack) == len(answers) else frozenset()
-        any_of = not named
+        named: frozenset[str] = frozenset()
+        if len(haystack) == len(answers):
+            named = named.union(*(of_words.get(words, ()) for words in marked_turns(haystack[at])))
+        missing = str(ids[at]).endswith("_abs")
+        any_of = not named and not missing
         if any_of:
             named = frozenset(label for turn in turns if holds_one(turn.text, right) for label in turn.labels)
-        questions.append(Question(text, str(kind), right, named, any_of))
+        category, time = "abstention" if missing else str(kind), longmemeval_time(str(days[at]))
+        questions.append(Question(text, category, right, frozenset() if missing else named, any_of, time))
     return Conversation(f"{source} {number}", sessions, tuple(questions), source)
 
 
-def shared_sessions(
-    haystack: Sequence[Sequence[Sequence[Mapping[str, Any]]]],
-) -> tuple[tuple[tuple[Turn, ...], ...], dict[int, frozenset[str]]]:
-    """The sessions of all questions, each once, and for each question the turns that are marked for it."""
+def dated_sessions(context: str) -> tuple[tuple[Turn, ...], ...]:
+    """The sessions of a context that is a Python list of `Chat Time: …` and turns in turn; nothing if it is no such."""
+    if not context.startswith("["):
+        return ()
+    try:
+        found = ast.literal_eval(context)
+    except (ValueError, SyntaxError):
+        return ()
+    sessions = []
+    day = ""
+    for each in found:
+        if isinstance(each, str):
+            day = longmemeval_time(each.removeprefix("Chat Time:").strip())
+        else:
+            said = [(str(turn["role"]), str(turn["content"])) for turn in each]
+            sessions.append(session_turns(f"s{len(sessions)}", day, said))
+    return tuple(sorted(sessions, key=lambda session: session[0].time if session else ""))
+
+
+def shared_sessions(haystack: Sequence[Sequence[Sequence[Mapping[str, Any]]]]) -> tuple[tuple[Turn, ...], ...]:
+    """The sessions of all questions, each once."""
     known: dict[str, tuple[Turn, ...]] = {}
-    marked: dict[int, frozenset[str]] = {}
-    for at, own in enumerate(haystack):
-        labels: set[str] = set()
+    for own in haystack:
         for session in own:
             said = [(str(turn["role"]), str(turn["content"])) for turn in session]
             key = json.dumps(said)
             if key not in known:
                 known[key] = session_turns(f"s{len(known)}", "", said)
-            name = next((turn.session for turn in known[key]), "")
-            labels.update(f"{name}:{place}" for place, turn in enumerate(session) if turn.get("has_answer"))
-        marked[at] = frozenset(labels)
-    return tuple(known.values()), marked
+    return tuple(known.values())
 
 
-def passages(context: str) -> Iterator[Turn]:
-    """A numbered list line by line, anything else in paragraphs of at most 1,200 characters."""
+def marked_turns(sessions: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, str]]:
+    """Who said what in the turns that are marked as answering."""
+    for session in sessions:
+        for turn in session:
+            if turn.get("has_answer"):
+                yield str(turn["role"]), str(turn["content"])
+
+
+def passages(context: str) -> tuple[tuple[Turn, ...], ...]:
+    """A numbered list line by line; anything else in paragraphs of at most 1,200 characters, a `Document 3:` apart."""
     lines = [line.strip() for line in context.splitlines() if line.strip()]
     numbered = [found[1] for line in lines if (found := re.fullmatch(r"\d+\.\s+(.+)", line))]
-    pieces = numbered if len(numbered) > len(lines) / 2 else [piece for line in lines for piece in cut(line)]
-    for at, text in enumerate(pieces):
-        yield Turn(frozenset((f"p{at}",)), f"part {at // 20}", "", text)
+    if len(numbered) > len(lines) / 2:
+        lines = numbered
+    part = ""
+    turns: list[Turn] = []
+    for line in lines:
+        if found := re.fullmatch(r"(Document \d+):", line):
+            part = found[1]
+            continue
+        for text in [line] if lines is numbered else cut(line):
+            at = len(turns)
+            turns.append(Turn(frozenset((f"p{at}",)), part or f"part {at // 20}", "", text))
+    return (tuple(turns),)
 
 
 def cut(line: str) -> Iterator[str]:

@@ -126,6 +126,46 @@ def test_memory_agent_bench_with_marked_turns(tmp_path: Path) -> None:
     assert [question.any_of for question in talk.questions] == [False, True]
 
 
+def test_memory_agent_bench_with_dated_sessions_and_turns_that_no_question_names(tmp_path: Path) -> None:
+    bare = [[{"role": turn["role"], "content": turn["content"]} for turn in session] for session in TURNS]
+    other = [{"role": "user", "content": "Bees sleep at night.\u2028Ants do not."}]
+    told = ["Chat Time: 2023/05/22 (Mon) 10:00", bare[0], "Chat Time: 2023/05/20 (Sat) 02:21", bare[1]]
+    about = {
+        "source": "longmemeval_s*",
+        "haystack_sessions": [TURNS, TURNS[:1]],
+        "question_types": ["user", "user"],
+        "question_ids": ["q1", "q2_abs"],
+        "question_dates": ["2023/05/30 (Tue) 23:40", "2023/05/30 (Tue) 23:40"],
+    }
+    row = {
+        "context": repr([*told, "Chat Time: 2023/05/21 (Sun) 08:00", other]),
+        "questions": ["How long?", "Which dog?"],
+        "answers": [["45"], ["It was not said."]],
+        "metadata": about,
+    }
+    path = tmp_path / "rows.json"  # JSON lines, as some write them under this name
+    path.write_text(f"{json.dumps(row, ensure_ascii=False)}\n{json.dumps(FACTS)}\n", "utf-8")
+    talk, facts = read(path)
+    assert len(facts.questions) == 2
+    times = ["2023-05-20T02:21", "2023-05-21T08:00", "2023-05-22T10:00"]
+    assert [session[0].time for session in talk.sessions] == times
+    assert talk.turns[1].text == other[0]["content"]
+    first, second = talk.questions
+    assert [turn.text for turn in talk.turns if turn.labels & first.evidence] == ["My commute takes 45 minutes."]
+    assert first.time == "2023-05-30T23:40" and not first.any_of
+    assert not second.answerable and not second.evidence and not second.any_of
+
+
+def test_memory_agent_bench_keeps_its_documents_apart(tmp_path: Path) -> None:
+    row = {**FACTS, "context": "Document 1:\nAna lives in Lome.\nShe bakes.\n\nDocument 2:\nBo sails.\n"}
+    (talk,) = read(saved(tmp_path, "rows.json", [row]))
+    assert [(turn.session, turn.text) for turn in talk.turns] == [
+        ("Document 1", "Ana lives in Lome."),
+        ("Document 1", "She bakes."),
+        ("Document 2", "Bo sails."),
+    ]
+
+
 def test_a_long_paragraph_is_cut_where_a_sentence_ends(tmp_path: Path) -> None:
     row = {**FACTS, "context": "One sentence of some length. " * 100}
     (talk,) = read(saved(tmp_path, "rows.json", [row]))
@@ -234,6 +274,33 @@ def test_answers_of_the_bm25_reader_are_marked_and_those_without_an_answer_are_a
     (row,) = json.loads(out.read_text())["results"]
     assert row["questions"] == 3 and row["unanswerable"] == 1
     assert row["evidence"] == 100.0 and row["calls"] == 0
+
+
+def test_answers_of_the_first_sessions_are_asked_of_what_they_say(tmp_path: Path) -> None:
+    path, out, work = saved(tmp_path, "locomo.json", [LOCOMO]), tmp_path / "answers.json", tmp_path / "work"
+    command = [sys.executable, "benchmarks/answers.py", "--locomo", str(path), "--sessions", "1", "--json", str(out)]
+    command += ["--maintenance", "current,flush", "--work", str(work), "--settings", "split.max_tokens=600"]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    done = run()
+    assert done.returncode == 0, done.stderr
+    told = json.loads(out.read_text())
+    current, flush = told["results"]
+    asked = ["Where did Ana move?", "What of the flat?", "Does Ben like Bergen?"]
+    assert sorted(mark["question"] for mark in current["marks"]) == sorted(asked)
+    assert current["evidence"] == flush["evidence"] == 100.0 and current["unanswerable"] == 1
+    (row,) = told["settings"]["flushed"]
+    assert row["maintenance"] == "flush" and row["entries"] == 3 and row["steps"]["extend executed"]
+    topics = {path: path.stat().st_mtime_ns for path in (work / "flush" / "conv-1").rglob("*.md")}
+    assert any(path.name not in ("CURRENT.md", "ROOT.md") for path in topics)
+
+    assert run("--reader", "bm25").returncode == 0
+    assert json.loads(out.read_text())["settings"]["flushed"] == [row]
+    assert topics == {path: path.stat().st_mtime_ns for path in topics}
+    other = run("--sessions", "2")
+    assert other.returncode != 0 and "give another --work" in other.stderr
 
 
 def test_answers_that_a_run_cut_off_had_are_not_asked_for_again(tmp_path: Path) -> None:

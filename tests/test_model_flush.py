@@ -105,8 +105,11 @@ def test_a_hostile_model_loses_nothing(tmp_path: Path, kind: str) -> None:
         assert report.exit_code in (0, 4, 5)
         if kind in FAULTS or kind in ("refuses", "types", "obeys"):
             assert report.exit_code == 4 and report.failures, "a flush that the model did not plan says so"
-        if kind in ("invents", "retypes", "retires"):
+        if kind in ("invents", "retypes"):
             assert report.exit_code == 5 and report.skipped
+        if kind == "retires":
+            assert report.exit_code == 4 and report.skipped
+            assert all(step.why == "duplicate" for step in report.retired)
         assert report.left == ()
         written |= write(library, texts(6, 18))
         library.flush()
@@ -324,6 +327,51 @@ def test_what_a_rule_forbids_no_model_can_supersede(
         report = library.flush()
     assert report.retired == ()
     assert not report.skipped or any(why in outcome.why for outcome in report.skipped)
+
+
+@pytest.mark.parametrize(("changed", "believed"), [(8, False), (6, True)])
+def test_a_model_that_lets_everything_replace_something_is_not_believed(
+    tmp_path: Path, changed: int, believed: bool
+) -> None:
+    def judge(new: int, words: str, old: int, others: str) -> str:
+        return "replaces" if words.split()[1] == others.split()[1] and old <= changed else ""
+
+    with serving(Behaviour(sensible(judge))) as url:
+        library = library_at(tmp_path, url)
+        rooms = "attic cellar kitchen hall pantry stable study loft".split()
+        written = write(library, [f"The {room} is painted white." for room in rooms])
+        library.flush()
+        written |= write(library, [f"The {room} is painted green." for room in rooms])
+        report = library.flush()
+    assert_nothing_lost(library, written)
+    if believed:
+        assert [(step.seq, step.by) for step in report.retired] == [(seq, seq + 8) for seq in range(1, changed + 1)]
+        assert report.exit_code == 0
+        return
+    assert report.retired == () and report.exit_code == 4
+    assert "the model lets 8 of 8 new entries replace older ones" in "; ".join(report.failures)
+    assert len(library.review().proposals) == 8 and library.review().proposals[0].refused == ""
+    library.take([1])
+    assert library.trace(1).by == 9
+
+
+def test_a_summary_that_copies_the_page_is_asked_for_again_and_then_written_by_rule(tmp_path: Path) -> None:
+    good = sensible()
+    asked: list[str] = []
+
+    def answer(payload: Payload) -> str:
+        if step_of(payload) != "summary":
+            return good(payload)
+        asked.append(payload["messages"][-1]["content"])
+        row = {"topic": "maya", "text": "Maya [1] 2026-05-01 · Ann: Maya joined Nordlys."}
+        return json.dumps({"summaries": [row]})
+
+    with serving(Behaviour(answer)) as url:
+        library = library_at(tmp_path, url)
+        library.write([{"text": "Maya joined Nordlys.", "time": "2026-05-01", "source": "Ann"}])
+        report = library.flush()
+    assert len(asked) == 2 and "copy no entries" in asked[1]
+    assert report.exit_code == 4 and "[1]" not in library.read("maya").lines[2]
 
 
 def test_an_update_is_found_in_whatever_document_it_stands(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ it, or with `on_failure: keep` stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from infinimem.access.sight import Sight
 from infinimem.config import Settings
@@ -95,6 +95,11 @@ LONGEST_PAGE = 280
 STRANGE_SHOWN = 20
 LONGEST_TITLE = 7
 """Words."""
+MANY, ALL_BUT = 8, 0.9
+"""New entries that a model was asked about, and the share of them that replaces something, from which on it is not
+believed: of facts of which most change again and again three quarters do (benchmarks/revision.py)."""
+DOUBT = 0.5
+"""The confidence that is left then."""
 LIKELY_BLOCK = 4
 """Independent notes that a model puts into one block, for an estimate."""
 SUMMARY_REPLY = 110
@@ -396,8 +401,24 @@ def update(plan: Planning) -> None:
         judged = judge(plan, batch, lines)
         changes += judged.changes
         plan.links += judged.links
-    for pair in sorted(changes, key=lambda pair: (pair.new, pair.old)):  # in the order in which it was said
+    for pair in sorted(doubted(plan, changes, len(asked)), key=lambda pair: (pair.new, pair.old)):  # as it was said
         take_pair(plan, pair)
+
+
+def doubted(plan: Planning, changes: Sequence[Pair], asked: int) -> list[Pair]:
+    """The changes, with little confidence where the model lets nearly every new entry replace something.
+
+    A small model fills in the form instead of judging: of a talk it retires two turns in five, each time as sure as
+    the example in its prompt. What it said waits for a person then, as whatever a gate holds back.
+    """
+    new = {pair.new for pair in changes if pair.relation == "replaces" and pair.conf >= plan.run.gates.supersede}
+    if asked < MANY or len(new) < ALL_BUT * asked:
+        return list(changes)
+    plan.thinker.failures.append(
+        f"update: the model lets {len(new)} of {asked} new entries replace older ones, too many to be judged; "
+        "none did, see: infinimem review"
+    )
+    return [replace(pair, conf=min(pair.conf, DOUBT)) if pair.relation == "replaces" else pair for pair in changes]
 
 
 def likely_changes(count: int) -> dict[str, object]:

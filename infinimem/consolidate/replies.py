@@ -6,6 +6,7 @@ may answer once, and is then left out. Nothing here decides whether an edit is a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -19,6 +20,8 @@ LONGEST_LABEL = 80
 NEW = "new"
 SOME = 12
 """Seqs that a complaint names."""
+ENTRY_LINE = re.compile(r"\[\d[\d+-]*\](?:: | \S+ · | \S+: )")
+"""How an entry looks in a prompt: `[32] 2026-05-01 · Ann: …`."""
 
 LABEL = {"type": "string", "maxLength": LONGEST_LABEL}
 SEQ = {"type": "integer"}
@@ -357,16 +360,20 @@ def read_merges(value: Any, topics: Collection[str]) -> Reading[list[tuple[tuple
 
 
 def read_summaries(value: Any, topics: Collection[str]) -> Reading[dict[str, str]]:
-    """The summary step's reply, by topic; one line each."""
+    """The summary step's reply, by topic; one line each. Lines of the page copied out are none."""
     found: dict[str, str] = {}
+    copied: list[str] = []
     for item in items_of(value, "summaries"):
         topic = text_of(item.get("topic")).strip()
         text = " ".join(text_of(item.get("text")).split())
-        if topic in topics and text:
+        if topic in topics and ENTRY_LINE.search(text):
+            copied.append(topic)
+        elif topic in topics and text:
             found.setdefault(topic, text)
-    missing = [topic for topic in topics if topic not in found]
-    complaints = (f"no summary for {', '.join(missing[:5])}",) if missing else ()
-    return Reading(found or None, complaints)
+    missing = [topic for topic in topics if topic not in found and topic not in copied]
+    complaints = [f"{topic}: say in one line what the page is about, copy no entries" for topic in copied[:5]]
+    complaints += [f"no summary for {', '.join(missing[:5])}"] if missing else []
+    return Reading(found or None, tuple(complaints))
 
 
 def some(seqs: Sequence[int]) -> str:
