@@ -395,9 +395,13 @@ def first(peer: str, place: Path, tool: str) -> None:
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     until = time.monotonic() + 150
-    while time.monotonic() < until and not (log.exists() and "\ntold" in "\n" + log.read_text()):
+    told = False
+    while time.monotonic() < until and not told:
         time.sleep(0.1)
+        told = log.exists() and "\ntold" in log.read_text()
     end(process)
+    if not told:
+        raise SystemExit(f"{peer}: nothing was acknowledged in 150 s; does it run by itself?")
 
 
 @contextlib.contextmanager
