@@ -483,10 +483,10 @@ def keep_watch(root: Path, seed: float, stop: threading.Event, counts: Counts) -
     while not stop.is_set():
         process = subprocess.Popen(
             [sys.executable, "-m", "infinimem", "watch", "-L", str(root)], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         stop.wait(chance.uniform(3.0, 15.0))
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # with the flush that it may have started
         process.wait()
         counts.watches_killed += 1
 
