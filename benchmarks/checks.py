@@ -1,6 +1,6 @@
 """The check of an answer, without a model: which true statements it lets pass, and which untrue ones it stops.
 
-    python benchmarks/checks.py                       # the sample library's questions
+    python benchmarks/checks.py [--json FILE]         # the sample library's questions
     python benchmarks/checks.py --locomo LOCOMO.json  # conversations of two people, research licence, not in here
 
 The true statement is a question's expected answer, citing the entries that hold it, among the evidence that the bm25
@@ -25,6 +25,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from report import table, write_json
+
 from infinimem import Library
 from infinimem.ask import Evidence, evidence_of
 from infinimem.model import Hit
@@ -35,6 +37,11 @@ SEEN = ("conv-26", "conv-41", "conv-43")
 K = 10
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "about the other speaker"}
 FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+LIMITS = (
+    "untrue statements are made by rule, and some of them are true by chance; answers are short forms of a data set",
+    "the evidence is what the bm25 reader finds, and the entries that the statement cites",
+    "the sample's questions, and LoCoMo's seen part, were looked at while the check was made",
+)
 NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-zå-ø]{2,}")
 
 
@@ -54,6 +61,7 @@ def main() -> None:
     parser.add_argument("--locomo", type=Path)
     parser.add_argument("--part", choices=("seen", "reported", "all"), default="reported")
     parser.add_argument("--show", action="store_true", help="print what was decided wrongly, and why")
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     decided: dict[tuple[bool, str], list[bool]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
@@ -68,9 +76,15 @@ def main() -> None:
                     decided[judged.true, judged.kind].append(right)
                     if given.show and not right:
                         print(f"{judged.kind}: {judged.question}\n    {statement}\n    {why or 'passed'}")
-    for (true, kind), outcomes in sorted(decided.items(), reverse=True):
-        what = "true ones passed" if true else "untrue ones stopped"
-        print(f"{what}, {kind}: {sum(outcomes)} of {len(outcomes)}, {100 * sum(outcomes) / len(outcomes):.1f} %")
+    rows = [
+        {"statements": kind, "true": true, "right": sum(outcomes), "of": len(outcomes),
+         "%": 100 * sum(outcomes) / len(outcomes)}
+        for (true, kind), outcomes in sorted(decided.items(), reverse=True)
+    ]  # fmt: skip
+    said = {True: "true ones passed", False: "untrue ones stopped"}
+    cells = [(f"{said[bool(row['true'])]}, {row['statements']}", row["right"], row["of"], row["%"]) for row in rows]
+    print(table(("", "right", "of", "%"), cells))
+    write_json(given.json, "checks", rows, limits=LIMITS, packages=("tantivy",), part=given.part, pieces=K)
 
 
 def shown(library: Library, case: Case) -> list[Evidence]:

@@ -1,4 +1,4 @@
-"""What an import takes: python benchmarks/import.py [--megabytes 300] [--format chatgpt] [--flush 3000]
+"""What an import takes: python benchmarks/import.py [--megabytes 300] [--format chatgpt] [--flush 3000] [--json FILE]
 
 A file of the given size is made up in the shape of an export (conversations of 2 to 200 messages, newest first, one
 question in twelve edited), then imported by the command as a process of its own, twice: into an empty library, and once
@@ -22,6 +22,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from report import table, write_json
+
+LIMITS = (
+    "made-up conversations of one stock of words, which all of them share",
+    "one machine that has other work: CPU, not seconds; `waited` is the longest of one write each 0.2 s",
+)
 WORDS = (
     "the boat Terna has berth twelve and Oma Hilde turns ninety in August while Maya works at Nordlys in Bergen with "
     "Ines on staff plans for the harbour pilot tide tables engine oil winter storage rope paint sail mast invoice "
@@ -29,6 +35,7 @@ WORDS = (
     "the roof"
 ).split()
 START = 1_600_000_000
+SEED = 7
 
 
 def main() -> None:
@@ -38,30 +45,45 @@ def main() -> None:
     parser.add_argument("--one-conversation", type=int, default=0, metavar="N", help="one of N messages instead")
     parser.add_argument("--import-only", action="store_true")
     parser.add_argument("--flush", type=int, default=0, metavar="N")
+    parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as scratch:
         path = Path(scratch) / ("session.jsonl" if asked.format == "claude-code" else "conversations.json")
         size = 1_500 * asked.flush if asked.flush else asked.megabytes << 20
         messages = make(path, asked.format, size, asked.one_conversation, asked.flush)
         print(f"{asked.format}: {path.stat().st_size / 1e6:,.0f} MB, {messages:,} messages")
-        library = Path(scratch) / "memory"
-        with Writer(library) as writer:
-            show("first import", ["-L", str(library), "import", str(path)], writer)
-        if asked.import_only:
-            return
-        show("again", ["-L", str(library), "import", str(path)])
-        show("dry run", ["-L", str(library), "import", str(path), "--dry-run"])
-        if asked.flush:
-            show("flush", ["-L", str(library), "flush", "--planner", "lexical"])
-            show("import --flush", ["-L", str(library) + "2", "import", str(path), "--flush"])
-            show("again", ["-L", str(library), "import", str(path)])
-            show("catalog", ["-L", str(library), "catalog"])
-        show("first search", ["-L", str(library), "search", "berth of the boat", "-k", "1"])
-        show("search", ["-L", str(library), "search", "berth of the boat", "-k", "1"])
+        rows = commands(Path(scratch) / "memory", path, asked)
+        figures = {"megabytes": path.stat().st_size / 1e6, "messages": messages, "commands": rows}
+    print(table(list(rows[0]), [[f"{v:.2f}" if isinstance(v, float) else v for v in row.values()] for row in rows]))
+    write_json(
+        asked.json, "import", figures, limits=LIMITS, packages=("tantivy",), seed=SEED, format=asked.format,
+        one_conversation=asked.one_conversation, flush=asked.flush,
+    )  # fmt: skip
 
 
-def show(name: str, arguments: list[str], writer: Writer | None = None) -> None:
-    """Run a command and print what it took and the first line of what it said."""
+def commands(library: Path, path: Path, asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """What each command took, one after the other."""
+    with Writer(library) as writer:
+        rows = [took("first import", ["-L", str(library), "import", str(path)], writer)]
+    if asked.import_only:
+        return rows
+    following: list[tuple[str, list[str]]] = [
+        ("again", ["-L", str(library), "import", str(path)]),
+        ("dry run", ["-L", str(library), "import", str(path), "--dry-run"]),
+    ]
+    if asked.flush:
+        following += [
+            ("flush", ["-L", str(library), "flush", "--planner", "lexical"]),
+            ("import --flush", ["-L", str(library) + "2", "import", str(path), "--flush"]),
+            ("again", ["-L", str(library), "import", str(path)]),
+            ("catalog", ["-L", str(library), "catalog"]),
+        ]
+    search = ["-L", str(library), "search", "berth of the boat", "-k", "1"]
+    return rows + [took(name, words) for name, words in (*following, ("first search", search), ("search", search))]
+
+
+def took(name: str, arguments: list[str], writer: Writer | None = None) -> dict[str, Any]:
+    """Run a command: what it took, and the first line of what it said."""
     command = [sys.executable, "-m", "infinimem", *arguments]
     started = time.monotonic()
     with tempfile.TemporaryFile() as output:
@@ -72,9 +94,15 @@ def show(name: str, arguments: list[str], writer: Writer | None = None) -> None:
         output.seek(0)
         lines = output.read().decode("utf-8", "replace").splitlines() or [""]
     memory = usage.ru_maxrss / (1024 if sys.platform != "darwin" else 1 << 20)
-    waited = f", a write meanwhile waited {writer.longest:.2f} s at most" if writer and writer.count else ""
-    print(f"{name:13} {seconds:7.1f} s {usage.ru_utime + usage.ru_stime:7.1f} s CPU {memory:6.0f} MB  exit "
-          f"{process.returncode}{waited}  {lines[0][:90]} … {len(lines):,} lines")  # fmt: skip
+    return {
+        "command": name,
+        "seconds": seconds,
+        "CPU": usage.ru_utime + usage.ru_stime,
+        "MB": round(memory),
+        "exit": process.returncode,
+        "a write waited at most": writer.longest if writer and writer.count else "",
+        "said": lines[0][:90],
+    }
 
 
 class Writer:
@@ -112,7 +140,7 @@ class Writer:
 
 def make(path: Path, form: str, size: int, alone: int, most: int) -> int:
     """Write a file of about a size; gives how many messages are in it."""
-    dice = random.Random(7)
+    dice = random.Random(SEED)
     messages = 0
     with path.open("w", encoding="ascii") as file:
         file.write("" if form == "claude-code" else "[")

@@ -2,17 +2,21 @@
 
     python benchmarks/soak.py [--minutes 10] [--seed 1] [--writers 4] [--flushers 2] [--json FILE]
 
-In rounds of some half a minute, each on a new library. In a storm round, writers, each a process, write one entry after
-another and note what was acknowledged; flushes run, by the planner without a model or by a model behind real HTTP that
+In rounds of some half a minute, each on a new library. In a storm round, writers, each a process, write entries one by
+one, in batches and under keys, and note the seqs that were acknowledged; who comes after a killed one says its last
+unanswered write again, under its key. Flushes run, by the planner without a model or by a model behind real HTTP that
 is hostile in one way or fails in one; some writers and flushes get no more disk than a few bytes; somebody edits topics
-in an editor that saves over the file, somebody has acknowledged entries forgotten; and every second or so SIGKILL meets
-one of them. In a git round, three clones write, flush, commit and merge from each other. After each round every entry
-is counted, and every file searched for what was forgotten.
+in an editor that saves over the file, somebody has acknowledged entries forgotten, somebody imports a session that
+grows, again and again; the owner takes flushes back, splits, merges, divides, joins, recovers and reconsolidates; a
+watch runs; a reader looks for what was acknowledged before; and every second or so SIGKILL meets one of them. In a git
+round, three clones write, flush, commit and merge from each other. After each round every entry is counted, each
+acknowledged seq is held against its words, and every file searched for what was forgotten.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import resource
@@ -29,6 +33,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -53,35 +58,47 @@ LIMITS = (
 )
 
 WRITER = """
-import random, resource, signal, sys, time
+import json, random, resource, signal, sys, time
 from pathlib import Path
 from infinimem import Library
 from infinimem.errors import InfinimemError
-folder, name, seed, log = sys.argv[1:]
+folder, name, seed, log, unanswered = sys.argv[1:]
 chance = random.Random(seed)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 library = Library.open(folder)
 words = "{words}".split()
+number = 0
+def made():
+    global number
+    number += 1
+    text = f"{{chance.choice(words)}} {{chance.choice(words)}} note {{name}}-{{number}} end"
+    return text + f"\\nand goes on {{number}}" if chance.random() < 0.3 else text
+def say(**what):
+    print(json.dumps(what), file=file, flush=True)
+def attempt(texts, key):
+    size = (Path(folder) / "CURRENT.md").stat().st_size + chance.randrange(60 + 60 * len(texts))
+    try:
+        if chance.random() < 0.05:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        seqs = library.write(texts, source=name, key=key)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        say(told=texts, seqs=seqs, key=key)
+    except (InfinimemError, OSError) as error:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        say(refused=texts, key=key, error=type(error).__name__)
 with open(log, "a") as file:
-    number = 0
+    if unanswered:
+        again = json.loads(unanswered)
+        say(tried=again["tried"], key=again["key"])
+        attempt(again["tried"], again["key"])
     while True:
-        number += 1
-        text = f"{{chance.choice(words)}} {{chance.choice(words)}} note {{name}}-{{number}} end"
-        if chance.random() < 0.3:
-            text += f"\\nand goes on {{number}}"
-        print(f"tried {{name}}-{{number}}", file=file, flush=True)
+        texts = [made() for _ in range(chance.choice((1, 1, 1, 1, 1, 2, 5, 25)))]
+        key = f"key {{name}} {{number}}" if chance.random() < 0.4 else ""
+        say(tried=texts, key=key)
         time.sleep(chance.random() * 0.3)
-        full = chance.random() < 0.05
-        try:
-            if full:
-                size = (Path(folder) / "CURRENT.md").stat().st_size + chance.randrange(120)
-                resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-            library.write(text, source=name)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-            print(f"told {{name}}-{{number}}", file=file, flush=True)
-        except (InfinimemError, OSError) as error:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-            print(f"refused {{name}}-{{number}} {{type(error).__name__}}", file=file, flush=True)
+        attempt(texts, key)
+        if key and chance.random() < 0.3:
+            attempt(texts, key)
 """
 WRITER = WRITER.format(words=WORDS)
 FLUSHER = """
@@ -123,6 +140,16 @@ class Counts:
     forgotten_remains: int = 0
     forgets_refused: int = 0
     forgets_killed: int = 0
+    keys_said_again: int = 0
+    imports: int = 0
+    imports_killed: int = 0
+    owner_commands: int = 0
+    owner_commands_done: int = 0
+    owner_commands_killed: int = 0
+    looks: int = 0
+    unseen: int = 0
+    unseen_for_a_moment: int = 0
+    watches_killed: int = 0
     writers_killed: int = 0
     small_disks: int = 0
     model_calls: int = 0
@@ -159,7 +186,7 @@ def main() -> None:
             counts.rounds += 1
             amiss = [
                 name
-                for name in ("lost", "doubled", "wrong", "hand_edits_lost", "forgotten_remains", "findings")
+                for name in ("lost", "doubled", "wrong", "unseen", "hand_edits_lost", "forgotten_remains", "findings")
                 if getattr(counts, name) != before[name]
             ]
             if amiss and given.keep:
@@ -196,6 +223,7 @@ def storm_round(folder: Path, chance: random.Random, counts: Counts, given: argp
     stop = threading.Event()
     edits: list[str] = []
     erased = Erased()
+    remade: set[str] = set()
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with serving(model) as url:
         threads = [
@@ -204,6 +232,10 @@ def storm_round(folder: Path, chance: random.Random, counts: Counts, given: argp
                 for _ in range(given.flushers)
             ),
             threading.Thread(target=forget_some, args=(folder, root, chance.random(), stop, erased, counts)),
+            threading.Thread(target=import_again, args=(folder, root, chance.random(), stop, counts)),
+            threading.Thread(target=own, args=(folder, root, chance.random(), stop, erased, remade, counts)),
+            threading.Thread(target=keep_watch, args=(root, chance.random(), stop, counts)),
+            threading.Thread(target=look, args=(folder, root, chance.random(), stop, erased, counts)),
             threading.Thread(
                 target=edit_by_hand, args=(root, chance.random(), stop, edits), kwargs={"locks": given.editor_locks}
             ),
@@ -212,16 +244,22 @@ def storm_round(folder: Path, chance: random.Random, counts: Counts, given: argp
             thread.start()
         until = time.monotonic() + seconds
         started = 0
+        unanswered = ""
         while time.monotonic() < until:
             while len(processes) < given.writers:
                 name = f"w{started}"
-                log = folder / f"{name}.log"
-                command = [sys.executable, "-c", WRITER, str(root), name, str(chance.random()), str(log)]
+                arguments = [str(root), name, str(chance.random()), str(folder / f"{name}.log"), unanswered]
+                command = [sys.executable, "-c", WRITER, *arguments]
                 processes[name] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+                counts.keys_said_again += bool(unanswered)
+                unanswered = ""
                 started += 1
             time.sleep(chance.uniform(1.0, 3.0))
             name = chance.choice(list(processes))
-            processes.pop(name).kill()
+            killed = processes.pop(name)
+            killed.kill()
+            killed.wait()
+            unanswered = left_unanswered(folder / f"{name}.log")
             counts.writers_killed += 1
         for process in processes.values():
             process.kill()
@@ -231,7 +269,29 @@ def storm_round(folder: Path, chance: random.Random, counts: Counts, given: argp
             thread.join()
     counts.model_calls += len(model.requests)
     counts.hostile_calls += len(model.requests) if kind else 0
-    count_entries(folder, root, edits, erased, counts, kind)
+    count_entries(folder, root, edits, erased, remade, counts, kind)
+
+
+def left_unanswered(log: Path) -> str:
+    """The last line of a killed writer's log, if it is a write with a key that was never answered."""
+    lines = said_in(log)
+    return json.dumps(lines[-1]) if lines and "tried" in lines[-1] and lines[-1]["key"] else ""
+
+
+def said_in(log: Path) -> list[dict[str, Any]]:
+    """What a writer has noted; a line that was cut when it was killed is none."""
+    if not log.exists():
+        return []
+    return [json.loads(line) for line in log.read_text().split("\n")[:-1]]
+
+
+def told_in(folder: Path) -> dict[int, str]:
+    """The words of each acknowledged seq, by all logs; of what was imported there is no seq."""
+    told: dict[int, str] = {}
+    for log in folder.glob("w*.log"):
+        for line in said_in(log):
+            told.update(zip(line.get("seqs", ()), line.get("told", ()), strict=True))
+    return told
 
 
 def flush_again_and_again(root: Path, url: str, seed: float, stop: threading.Event, counts: Counts) -> None:
@@ -302,8 +362,8 @@ def forget_some(folder: Path, root: Path, seed: float, stop: threading.Event, er
     """Have an acknowledged entry forgotten every few seconds, whatever else goes on; some of it is killed."""
     chance = random.Random(seed)
     while not stop.wait(chance.uniform(1.0, 4.0)):
-        lines = [line for log in folder.glob("w*.log") for line in log.read_text().splitlines()]
-        names = sorted({line.split()[1] for line in lines if line.startswith("told ")} - erased.tried)
+        imported = [text for line in said_in(folder / "import.log") for text in line.get("told", ())]
+        names = sorted({entry_names(text) for text in (*told_in(folder).values(), *imported)} - erased.tried)
         if not names:
             continue
         name = chance.choice(names)
@@ -325,6 +385,131 @@ def forget_some(folder: Path, root: Path, seed: float, stop: threading.Event, er
             counts.forgotten += 1
         else:
             counts.forgets_refused += 1
+
+
+def import_again(folder: Path, root: Path, seed: float, stop: threading.Event, counts: Counts) -> None:
+    """Import an agent's session that grows, over and over; some of it is killed. At the end it is brought in whole."""
+    chance = random.Random(seed)
+    words = WORDS.split()
+    session = folder / "session.jsonl"
+    number = 0
+    with (folder / "import.log").open("a") as log:
+        ended = False
+        while not ended:
+            ended = stop.wait(chance.uniform(0.5, 3.0))
+            texts = [
+                f"{chance.choice(words)} {chance.choice(words)} note i-{at} end"
+                for at in range(number, number + chance.choice((1, 3, 20)))
+            ]
+            with session.open("a") as file:
+                for text in texts:
+                    row = {
+                        "parentUuid": None, "isSidechain": False, "sessionId": "s", "uuid": f"u{number}",
+                        "timestamp": "2026-05-01T09:00:00.000Z", "type": "user",
+                        "message": {"role": "user", "content": text},
+                    }  # fmt: skip
+                    file.write(json.dumps(row) + "\n")
+                    number += 1
+            print(json.dumps({"tried": texts, "key": ""}), file=log, flush=True)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "infinimem", "import", "-L", str(root), str(session)],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            counts.imports += 1
+            if chance.random() < 0.4 and not ended:
+                with suppress_timeout():
+                    process.wait(chance.uniform(0.2, 2.0))
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+                    counts.imports_killed += 1
+                    continue
+            if process.wait() == 0:
+                every = [json.loads(line)["message"]["content"] for line in session.read_text().splitlines()]
+                print(json.dumps({"told": every}), file=log, flush=True)
+
+
+def own(
+    folder: Path, root: Path, seed: float, stop: threading.Event, erased: Erased, remade: set[str], counts: Counts
+) -> None:
+    """What an owner does by hand, one command after the other; some are killed."""
+    chance = random.Random(seed)
+    while not stop.wait(chance.uniform(0.2, 2.0)):
+        topics = [path.relative_to(root / "topics").with_suffix("").as_posix()
+                  for path in sorted((root / "topics").rglob("*.md"))]  # fmt: skip
+        told = {
+            seq: text for seq, text in told_in(folder).items() if entry_names(text) not in erased.tried | remade
+        }  # fmt: skip
+        seqs = chance.sample(sorted(told), min(2, len(told)))
+        what = chance.choice("undo undo undo split merge divide divide join join recover reconsolidate check".split())
+        match what:
+            case "split" if topics:
+                command = ["split", chance.choice(topics)]
+            case "merge" if len(topics) > 3:
+                command = ["merge", *chance.sample(topics, 2)]
+            case "divide" if seqs and "\n" in told[seqs[0]]:
+                command = ["split", str(seqs[0]), *told[seqs[0]].split("\n")]
+                remade.add(entry_names(told[seqs[0]]))
+            case "join" if len(seqs) == 2 and not any("\n" in told[seq] for seq in seqs):
+                command = ["merge", *map(str, seqs), "--text", "; ".join(told[seq] for seq in seqs)]
+                remade.update(entry_names(told[seq]) for seq in seqs)
+            case "recover" if seqs:
+                command = ["recover", *map(str, seqs)]
+            case "check":
+                command = ["check", "--fix"]
+            case "undo" | "reconsolidate":
+                command = [what]
+            case _:
+                continue
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infinimem", *command, "-L", str(root)], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        counts.owner_commands += 1
+        if chance.random() < 0.3:
+            with suppress_timeout():
+                process.wait(chance.uniform(0.2, 2.0))
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+                counts.owner_commands_killed += 1
+                continue
+        counts.owner_commands_done += process.wait() in (0, 5)
+
+
+def keep_watch(root: Path, seed: float, stop: threading.Event, counts: Counts) -> None:
+    """A watch that signs what is saved and flushes when due; killed and started again."""
+    chance = random.Random(seed)
+    while not stop.is_set():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infinimem", "watch", "-L", str(root)], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        stop.wait(chance.uniform(3.0, 15.0))
+        os.killpg(process.pid, signal.SIGKILL)  # with the flush that it may have started
+        process.wait()
+        counts.watches_killed += 1
+
+
+def look(folder: Path, root: Path, seed: float, stop: threading.Event, erased: Erased, counts: Counts) -> None:
+    """Look for an acknowledged entry by its words, as a reader would; what is not there is looked for again."""
+    chance = random.Random(seed)
+    library = Library.open(root)
+    while not stop.wait(0.1):
+        names = sorted({entry_names(text) for text in told_in(folder).values()})
+        if not names:
+            continue
+        name = chance.choice(names)
+        counts.looks += 1
+        for attempt in range(20):
+            if library.grep(f" note {name} end", limit=1) or name in erased.tried:
+                counts.unseen_for_a_moment += attempt > 0
+                break
+            stop.wait(0.05)
+        else:
+            if name not in retired_names(root):
+                counts.unseen += 1
+                counts.said.append(f"unseen for a second: {name}")
 
 
 def limit_files(size: int) -> None:
@@ -368,26 +553,31 @@ def edit_by_hand(root: Path, seed: float, stop: threading.Event, edits: list[str
             continue
 
 
-def count_entries(folder: Path, root: Path, edits: list[str], erased: Erased, counts: Counts, kind: str) -> None:
+def count_entries(
+    folder: Path, root: Path, edits: list[str], erased: Erased, remade: set[str], counts: Counts, kind: str
+) -> None:
     """Every entry that was acknowledged is in memory once and in its words, none twice, and none that was forgotten."""
     told = {f"start-{at}" for at in range(len(WORDS.split()))}
     tried = set(told)
-    for log in folder.glob("w*.log"):
-        for line in log.read_text().splitlines():
-            what, _, name = line.partition(" ")
-            name = name.split(" ")[0]
-            if what == "tried":
-                tried.add(name)
-            elif what == "told":
-                told.add(name)
-            elif what == "refused":
-                counts.refused += 1
+    for log in (*folder.glob("w*.log"), folder / "import.log"):
+        for line in said_in(log):
+            tried.update(map(entry_names, line.get("tried", ())))
+            told.update(map(entry_names, line.get("told", ())))
+            counts.refused += len(line.get("refused", ()))
     settle(root, counts)
-    kept = Counter(entry_names(text) for text in words_in(root).values())
+    words = words_in(root)
+    for seq, text in told_in(folder).items():
+        if entry_names(text) not in erased.tried and words.get(seq, text) != text:
+            counts.wrong += 1
+            counts.said.append(f"acknowledged as {text!r}, but seq {seq} is {words[seq]!r}")
+        elif entry_names(text) not in erased.tried and seq not in words:
+            counts.lost += 1
+            counts.said.append(f"acknowledged, but there is no seq {seq}: {text!r}")
+    kept = Counter(entry_names(text) for text in words.values())
     seen: Counter[str] = Counter()
     for path in [root / "CURRENT.md", *sorted((root / "topics").rglob("*.md"))]:
         for entry in parse(path.relative_to(root).as_posix(), path.read_bytes()).entries:
-            seen[entry_names(entry.text)] += 1
+            seen.update(map(entry_names, entry.text.split("; ")))  # two that were joined are one line
     retired = retired_names(root)
     counts.tried += len(tried)
     counts.acknowledged += len(told)
@@ -407,7 +597,7 @@ def count_entries(folder: Path, root: Path, edits: list[str], erased: Erased, co
     for name, number in (kept | seen).items():
         if name in edits and seen[name] <= 1 < number:
             counts.hand_edits_signed_again += 1  # the editor saved over the line that a flush had just signed
-        elif number > 1 and name:
+        elif number > 1 and name and not (name in remade and seen[name] <= 1 and number == 2):
             counts.doubled += 1
             counts.said.append(f"doubled: {name}: {kept[name]} kept, {seen[name]} seen (model: {kind or 'sensible'})")
     strange = [name for name in kept if name not in tried and name not in edits and name]

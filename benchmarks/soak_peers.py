@@ -4,14 +4,16 @@
     npm install --prefix NODE @modelcontextprotocol/server-memory
     git clone --depth 1 https://github.com/xwmx/nb NB
     python3.13 -m venv PAPER && PAPER/bin/pip install infini-memory==0.3.6rc1
-    python benchmarks/soak_peers.py [--seconds 60] [--jrnl PEERS/bin/jrnl] [--basic-memory PEERS/bin/basic-memory]
+    python benchmarks/soak_peers.py [--seconds 60] [--seeds 1,2,3]
+        [--jrnl PEERS/bin/jrnl] [--basic-memory PEERS/bin/basic-memory]
         [--server-memory NODE/node_modules/@modelcontextprotocol/server-memory/dist/index.js] [--nb NB/nb]
         [--paper PAPER/bin/python] [--json FILE]
 
 Each writer is a process that adds one entry after another as the peer's users or agents do, and notes what the peer
 said was done. Every few seconds one of them, with whatever it has started, meets SIGKILL and another begins. Then the
-entries are counted in the peer's own files. Peers are given by path and are no dependency; what is not given is left
-out and said.
+entries are counted in the peer's own files. Every peer is driven once with each seed, one after the other, for the
+same seconds; the table holds the sums and, of what was lost, each run. Peers are given by path and are no dependency;
+what is not given is left out and said.
 
 The paper's package writes only with a model: it gets one behind real HTTP that does what its prompts ask and that, one
 time in five, answers 500, HTML, prose, a cut reply or none. Beside it a row of ours whose flushes ask such a model.
@@ -33,6 +35,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +47,14 @@ from tests.llm.server import Behaviour, Payload, serving
 
 WORDS = "Maya Jonas Liv Eirik Admiral boiler harbour choir violin fjord ferry sourdough".split()
 NAME = re.compile(r"note (w\d+-\d+)( end)?")
-PAPER = "the paper's package, a model that fails"
-MODELLED = "infinimem, API, a model that fails"
-SLOW = {"basic-memory": 8.0, PAPER: 4.0}
-"""Peers whose servers need many seconds to start: how many times rarer they are killed, and longer they are driven."""
+SLOW = {"basic-memory": 8.0, "paper": 4.0}
+"""Peers whose servers need many seconds to start: how many times rarer they are killed."""
 LIMITS = (
     "one machine, SIGKILL, no power cut; peers as they come, with their defaults, each on an empty store",
     "writing alone: no search, no hand edit runs beside; beside infinimem's API row flushes run and are killed",
     "what was not acknowledged may be there or not; acknowledged: the command ended with 0, or the call was answered",
     "commands that take a second write less than calls that take a millisecond: compare shares",
+    "a share of some hundred entries is chance below some hundredths: see the runs beside the sum",
     "the paper's package is release 0.3.6rc1, the oldest on PyPI, its defaults but: CURRENT is split from 1,000 tokens"
     " on, the ten tries of a call follow each other at once, and one thread rewrites; what its documents hold is"
     " counted, whether or not its index still knows them; its scripted model leaves no fact out",
@@ -183,6 +185,19 @@ def infinimem_api(folder: Path, tool: str) -> Write:
     return write
 
 
+def infinimem_mcp(folder: Path, tool: str) -> Write:
+    """infinimem's own MCP server, one for each client, all on one library."""
+    from infinimem import Library
+
+    Library.open(folder / "memory", create=True)
+    call = connect([sys.executable, "-m", "infinimem", "-L", str(folder / "memory"), "mcp"], {})
+
+    def write(name: str, text: str) -> None:
+        call("tools/call", {"name": "write", "arguments": {"entries": [text]}})
+
+    return write
+
+
 def infinimem_command(folder: Path, tool: str) -> Write:
     """infinimem's own command, one process an entry."""
 
@@ -192,17 +207,34 @@ def infinimem_command(folder: Path, tool: str) -> Write:
     return write
 
 
-PEERS: dict[str, tuple[Callable[[Path, str], Write], str]] = {
-    "plain file, `>>`": (plain_append, ""),
-    "Anthropic's memory tool on files": (memory_tool, ""),
-    "jrnl": (jrnl, "jrnl"),
-    "nb": (nb, "nb"),
-    "basic-memory": (basic_memory, "basic_memory"),
-    PAPER: (paper, "paper"),
-    MODELLED: (infinimem_api, ""),
-    "MCP reference memory server": (server_memory, "server_memory"),
-    "infinimem, command": (infinimem_command, ""),
-    "infinimem, API": (infinimem_api, ""),
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """How a peer is driven: its writer, the option that gives its path, and what its row has unlike the rest."""
+
+    begin: Callable[[Path, str], Write]
+    kind: str
+    tool: str = ""
+    modelled: bool = False
+    faults: float = 0.2
+    alone: bool = False
+
+
+PEERS: dict[str, Peer] = {
+    "infinimem, API": Peer(infinimem_api, "infinimem"),
+    "infinimem, its MCP server": Peer(infinimem_mcp, "infinimem"),
+    "infinimem, command": Peer(infinimem_command, "infinimem"),
+    "infinimem, API, flushes by a model that fails": Peer(infinimem_api, "infinimem", modelled=True),
+    "plain file, `>>`": Peer(plain_append, "plain"),
+    "basic-memory, its MCP server": Peer(basic_memory, "basic-memory", "basic_memory"),
+    "nb": Peer(nb, "nb", "nb"),
+    "jrnl": Peer(jrnl, "jrnl", "jrnl"),
+    "Anthropic's memory tool on files": Peer(memory_tool, "plain"),
+    "MCP reference memory server": Peer(server_memory, "server-memory", "server_memory"),
+    "the paper's package, a model that fails": Peer(paper, "paper", "paper", modelled=True),
+    "the same, one process, not killed": Peer(paper, "paper", "paper", modelled=True, alone=True),
+    "the same, one process, not killed, a sound model": Peer(
+        paper, "paper", "paper", modelled=True, alone=True, faults=0.0
+    ),
 }
 
 
@@ -235,14 +267,14 @@ def by_first_word(text: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def faulty_model(peer: str, seed: int, share: float) -> Iterator[Behaviour]:
+def faulty_model(peer: Peer, seed: int) -> Iterator[Behaviour]:
     """A model for those that ask one, by its address in the environment; a share of its replies is none."""
     chance = random.Random(seed)
-    answer = said_to if peer == PAPER else sensible()
+    answer = said_to if peer.kind == "paper" else sensible()
     behaviour = Behaviour(
-        answer, fault=lambda number, payload: chance.choice(FAULTY) if chance.random() < share else ""
+        answer, fault=lambda number, payload: chance.choice(FAULTY) if chance.random() < peer.faults else ""
     )
-    if peer not in (PAPER, MODELLED):
+    if not peer.modelled:
         yield behaviour
         return
     with serving(behaviour) as url:
@@ -290,7 +322,7 @@ def drive(peer: str, folder: Path, tool: str, name: str, seed: str, log: Path) -
     """Write until killed; note each entry before and after."""
     chance = random.Random(seed)
     with log.open("a") as file:
-        write = PEERS[peer][0](folder, tool)
+        write = PEERS[peer].begin(folder, tool)
         number = 0
         while True:
             number += 1
@@ -307,15 +339,16 @@ def drive(peer: str, folder: Path, tool: str, name: str, seed: str, log: Path) -
             print(f"told {this}", file=file, flush=True)
 
 
-def storm(peer: str, tool: str, given: argparse.Namespace) -> dict[str, Any]:
+def storm(name: str, tool: str, seconds: float, writers: int, seed: int) -> dict[str, Any]:
     """Writers on one peer, one killed every second or so; what was tried, told, lost, doubled and damaged."""
-    with faulty_model(peer, given.seed, given.faults) as model:
-        figures = storm_of(peer, tool, given.seconds, given.writers, given.seed, kills=given.kills)
+    with faulty_model(PEERS[name], seed) as model:
+        figures = storm_of(name, tool, seconds, 1 if PEERS[name].alone else writers, seed)
         return {**figures, "model calls": len(model.requests)}
 
 
-def storm_of(peer: str, tool: str, seconds: float, writers: int, seed: int, *, kills: bool) -> dict[str, Any]:
+def storm_of(name: str, tool: str, seconds: float, writers: int, seed: int) -> dict[str, Any]:
     """The storm itself."""
+    peer = PEERS[name]
     folder = Path(tempfile.mkdtemp(prefix="soak-peer-"))
     place = folder / "store"
     place.mkdir()
@@ -323,32 +356,26 @@ def storm_of(peer: str, tool: str, seconds: float, writers: int, seed: int, *, k
     processes: list[subprocess.Popen[bytes]] = []
     started = killed = 0
     try:
-        first(peer, place, tool)
-        began = time.monotonic()
-        pace = SLOW.get(peer, 1.0)
-        while time.monotonic() < began + seconds * min(pace, 3.0):
+        first(name, place, tool)
+        until = time.monotonic() + seconds
+        pace = SLOW.get(peer.kind, 1.0)
+        while time.monotonic() < until:
             processes = [process for process in processes if process.poll() is None]
             while len(processes) < writers:
-                arguments = [
-                    peer,
-                    str(place),
-                    tool,
-                    f"w{started}",
-                    str(chance.random()),
-                    str(folder / f"w{started}.log"),
-                ]
+                log = folder / f"w{started}.log"
+                arguments = [name, str(place), tool, f"w{started}", str(chance.random()), str(log)]
                 command = [sys.executable, __file__, "--drive", *arguments]
                 processes.append(subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL))
                 started += 1
-            if peer == MODELLED:
+            if peer.kind == "infinimem" and peer.modelled:
                 with flushing(place, model=True) as flush, contextlib.suppress(subprocess.TimeoutExpired):
-                    flush.wait(chance.uniform(2.0, 8.0) if chance.random() < 0.4 else 40.0)
-            elif peer == "infinimem, API" and chance.random() < 0.3:
+                    flush.wait(chance.uniform(2.0, 8.0) if chance.random() < 0.4 else until - time.monotonic() + 1.0)
+            elif peer.kind == "infinimem" and chance.random() < 0.3:
                 with flushing(place, model=False):
                     time.sleep(chance.uniform(1.0, 4.0))
             else:
-                time.sleep(pace * chance.uniform(1.0, 4.0))
-            if kills:
+                time.sleep(min(pace * chance.uniform(1.0, 4.0), max(0.0, until - time.monotonic())))
+            if not peer.alone:
                 end(processes.pop(chance.randrange(len(processes))))
                 killed += 1
         for process in processes:
@@ -368,9 +395,13 @@ def first(peer: str, place: Path, tool: str) -> None:
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     until = time.monotonic() + 150
-    while time.monotonic() < until and not (log.exists() and "\ntold" in "\n" + log.read_text()):
+    told = False
+    while time.monotonic() < until and not told:
         time.sleep(0.1)
+        told = log.exists() and "\ntold" in log.read_text()
     end(process)
+    if not told:
+        raise SystemExit(f"{peer}: nothing was acknowledged in 150 s; does it run by itself?")
 
 
 @contextlib.contextmanager
@@ -394,7 +425,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def counted(peer: str, folder: Path, place: Path, tool: str) -> dict[str, Any]:
+def counted(peer: Peer, folder: Path, place: Path, tool: str) -> dict[str, Any]:
     """What the logs say was tried and told, held against what the peer has."""
     lines = [line.split() for log in folder.glob("w*.log") for line in log.read_text().splitlines()]
     tried, told = ({line[1] for line in lines if line[0] == what and len(line) > 1} for what in ("tried", "told"))
@@ -412,34 +443,34 @@ def counted(peer: str, folder: Path, place: Path, tool: str) -> dict[str, Any]:
     }
 
 
-def content(peer: str, place: Path) -> str:
+def content(peer: Peer, place: Path) -> str:
     """Every entry that a peer has, once for each time it has it."""
-    if peer.startswith("infinimem"):
+    if peer.kind == "infinimem":
         files = [place / "memory" / "CURRENT.md", *(place / "memory" / "topics").rglob("*.md")]
         lines = [
             line for file in files for line in file.read_text("utf-8", "replace").splitlines() if line.startswith("- <")
         ]
         return "\n".join(lines)
-    if peer == "MCP reference memory server":
+    if peer.kind == "server-memory":
         return (place / "memory.jsonl").read_text("utf-8", "replace")
     names = {
-        "basic-memory": "**/notes/**/*.md", "jrnl": "journal.txt", "nb": "nb/**/*.md", PAPER: "data/u/doc/**/*.md"
+        "basic-memory": "**/notes/**/*.md", "jrnl": "journal.txt", "nb": "nb/**/*.md", "paper": "data/u/doc/**/*.md"
     }  # fmt: skip
-    files = sorted(place.glob(names.get(peer, "**/notes.md")))
+    files = sorted(place.glob(names.get(peer.kind, "**/notes.md")))
     return "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
 
 
-def reads(peer: str, place: Path, tool: str) -> str:
+def reads(peer: Peer, place: Path, tool: str) -> str:
     """Whether the peer itself still reads its store: the server's whole graph, a journal, a library's check."""
     try:
-        if peer == "MCP reference memory server":
+        if peer.kind == "server-memory":
             call = connect(["node", tool], {"MEMORY_FILE_PATH": str(place / "memory.jsonl")})
             call("tools/call", {"name": "read_graph", "arguments": {}})  # the server ends when this process does
-        elif peer == PAPER:
+        elif peer.kind == "paper":
             run([tool, str(Path(__file__).with_name("soak_paper.py")), os.environ[MODEL], str(place), "--list"])
-        elif peer == "jrnl":
+        elif peer.kind == "jrnl":
             run([tool, "--config-file", str(place / "jrnl.yaml"), "-n", "5"])
-        elif peer.startswith("infinimem"):
+        elif peer.kind == "infinimem":
             run([sys.executable, "-m", "infinimem", "check", "-L", str(place / "memory")])
         else:
             return ""
@@ -448,13 +479,39 @@ def reads(peer: str, place: Path, tool: str) -> str:
     return "yes"
 
 
+def versions_of(given: argparse.Namespace) -> dict[str, str]:
+    """What the peers that are given by path say of their version."""
+    asked = {
+        "jrnl": [given.jrnl, "--version"],
+        "nb": [given.nb, "version"],
+        "basic-memory": [given.basic_memory, "--version"],
+        "paper": [given.paper, "-c", "from importlib.metadata import version; print(version('infini-memory'))"],
+    }
+    found = {
+        name: subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")[0].strip()
+        for name, command in asked.items()
+        if command[0]
+    }
+    if given.server_memory:
+        package = json.loads((Path(given.server_memory).parents[1] / "package.json").read_text())
+        found["server-memory"] = package["version"]
+    return found
+
+
+def summed(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Several runs of a peer as one row: sums, and of what was lost each run beside."""
+    row: dict[str, Any] = {name: sum(run[name] for run in runs) for name in runs[0] if name != "reads afterwards"}
+    row["lost of each run"] = ", ".join(f"{run['lost']} of {run['acknowledged']}" for run in runs)
+    row["lost, %"] = 100 * row["lost"] / max(1, row["acknowledged"])
+    row["reads afterwards"] = ", ".join(sorted({run["reads afterwards"] for run in runs}))
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--writers", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--faults", type=float, default=0.2, help="Of a model's replies.")
-    parser.add_argument("--kills", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--seeds", default="1,2,3", help="A run of every peer for each.")
     parser.add_argument("--only", default="", help="Only the peer of this name.")
     parser.add_argument("--json", type=Path)
     for tool in ("jrnl", "nb", "basic-memory", "server-memory", "paper"):
@@ -463,20 +520,24 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, too
     from report import table, write_json
 
-    rows: dict[str, dict[str, Any]] = {}
-    for peer, (_, option) in PEERS.items():
-        if given.only not in ("", peer):
-            continue
-        tool = getattr(given, option) if option else ""
-        if option and not tool:
-            print(f"{peer}: not driven; give --{option.replace('_', '-')} PATH", file=sys.stderr)
-            continue
-        rows[peer] = storm(peer, tool, given)
-    head = ("", *next(iter(rows.values())))
-    print(table(head, [(peer, *figures.values()) for peer, figures in rows.items()]))
+    seeds = [int(seed) for seed in given.seeds.split(",")]
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for seed in seeds:
+        for name, peer in PEERS.items():
+            if given.only not in ("", name):
+                continue
+            tool = getattr(given, peer.tool) if peer.tool else ""
+            if peer.tool and not tool:
+                print(f"{name}: not driven; give --{peer.tool.replace('_', '-')} PATH", file=sys.stderr)
+                continue
+            runs.setdefault(name, []).append(storm(name, tool, given.seconds, given.writers, seed))
+            print(f"seed {seed}, {name}: {runs[name][-1]}", file=sys.stderr, flush=True)
+    rows = {name: summed(figures) for name, figures in runs.items()}
+    print(table(("", *next(iter(rows.values()))), [(name, *row.values()) for name, row in rows.items()]))
+    results = [{"peer": name, **row, "runs": runs[name]} for name, row in rows.items()]
     write_json(
-        given.json, "soak_peers", rows, limits=LIMITS, packages=("anthropic",),
-        seconds=given.seconds, writers=given.writers, seed=given.seed, kills=given.kills, faults=given.faults,
+        given.json, "soak_peers", results, limits=LIMITS, packages=("anthropic",), peers=versions_of(given),
+        seconds=given.seconds, writers=given.writers, seeds=seeds,
     )  # fmt: skip
 
 

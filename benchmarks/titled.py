@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import random
 import re
 import sys
@@ -25,7 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infinimem import Library, __version__
+from report import table, write_json
+
+from infinimem import Library
 from infinimem.text.document import title_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -61,13 +62,10 @@ def main() -> None:
         said = read_conversations(part)
         for flushes in (1, asked.portions):
             rows.append({"part": part, "flushes": flushes, **measured(said, flushes, asked.show)})
-            print(" ".join(f"{name} {round(value, 3) if isinstance(value, float) else value}"
-                           for name, value in rows[-1].items()), flush=True)  # fmt: skip
-    if asked.json:
-        made_with = {"infinimem": __version__, "python": platform.python_version(), "seed": SEED}
-        limits = "made-up English conversations of two to four short messages; the parts were written by one hand"
-        text = json.dumps({**made_with, "platform": platform.system(), "limits": limits, "rows": rows}, indent=1)
-        asked.json.write_text(text + "\n", encoding="utf-8")
+    cells = [[f"{value:.2f}" if isinstance(value, float) else value for value in row.values()] for row in rows]
+    print(table(list(rows[0]), cells))
+    limits = ("made-up English conversations of two to four short messages; the parts were written by one hand",)
+    write_json(asked.json, "titled", rows, limits=limits, packages=("tantivy",), seed=SEED, portions=asked.portions)
 
 
 def read_conversations(part: str) -> list[Conversation]:

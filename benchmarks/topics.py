@@ -1,6 +1,6 @@
 """How good are the lexical planner's topics on LoCoMo-shaped conversations?
 
-    python benchmarks/topics.py PATH [--only SAMPLE] [--show N] [--observations]
+    python benchmarks/topics.py PATH [--only SAMPLE] [--show N] [--observations] [--json FILE]
     python benchmarks/topics.py --notes tools/sample/entries.jsonl [--show N]
 
 Each conversation is written to a library of its own, session by session, with a flush after each. Printed: documents,
@@ -27,15 +27,20 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.report import table, write_json
 from infinimem import Library
 from infinimem.consolidate.run import Report
 from infinimem.model import Document, Merge, Split
 from infinimem.text.document import entry_lines, parse, title_of
 from infinimem.text.tokens import estimate
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from tools.make_sample_library import make_library, read_entries
 
+LIMITS = (
+    "without a model; the planner's constants were chosen on these notes and on these conversations",
+    "subjects were given by one person, conversations are of two people",
+)
 MONTHS = "January February March April May June July August September October November December".split()
 
 
@@ -56,11 +61,16 @@ def main() -> None:
     parser.add_argument("--only", default="", help="one sample_id")
     parser.add_argument("--show", type=int, default=0, help="print so many titles, headings and summaries of each")
     parser.add_argument("--observations", action="store_true", help="extracted facts instead of turns")
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    if options.notes:
-        measure_notes(options.path, options.show)
-        return
-    rows = []
+    rows = notes(options.path, options.show) if options.notes else conversations(options)
+    print(table(list(rows[0]), [[f"{v:.3g}" if isinstance(v, float) else v for v in row.values()] for row in rows]))
+    write_json(options.json, "topics", rows, limits=LIMITS, packages=("tantivy",), observations=options.observations)
+
+
+def conversations(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The figures of each conversation, and their mean."""
+    rows: list[dict[str, Any]] = []
     for sample in json.loads(options.path.read_text(encoding="utf-8")):
         if options.only not in ("", sample["sample_id"]):
             continue
@@ -68,29 +78,29 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             moved = fill(Path(folder), sessions)
             documents = list(documents_of(Path(folder)))
-        figures = {**measure(sample, documents, sessions), **moved}
-        rows.append(figures)
-        print_figures(sample["sample_id"], figures)
+        rows.append({"sample": sample["sample_id"], **measure(sample, documents, sessions), **moved})
         show(documents, options.show)
     if len(rows) > 1:
-        print_figures("mean", {name: fmean(row[name] for row in rows) for name in rows[0]})
+        rows.append({"sample": "mean", **{k: fmean(row[k] for row in rows) for k in rows[0] if k != "sample"}})
+    return rows
 
 
-def measure_notes(path: Path, count: int) -> None:
+def notes(path: Path, count: int) -> list[dict[str, Any]]:
     """Write labelled notes as the sample library is made, and hold the topics against the labels."""
-    notes = read_entries(path)
+    entries = read_entries(path)
     with tempfile.TemporaryDirectory() as folder:
-        make_library(Path(folder) / "library", notes)
+        make_library(Path(folder) / "library", entries)
         documents = list(documents_of(Path(folder) / "library"))
     homes = {seq: each.id for each in documents for entry in each.entries for seq in entry.seqs}
-    subjects = {seq: notes[seq - 1]["subject"] for seq in homes}
+    subjects = {seq: entries[seq - 1]["subject"] for seq in homes}
     precision, recall = overlap(homes, subjects), overlap(subjects, homes)
-    figures = {"documents": float(len(documents)), "notes": float(len(homes)), "precision": precision, "recall": recall}
-    print_figures(path.name, {**figures, "F": 2 * precision * recall / (precision + recall)})
+    figures = {"sample": path.name, "documents": len(documents), "notes": len(homes)}
     for each in sorted(documents, key=lambda each: -len(each.entries))[:count]:
         held = Counter(subjects[seq] for entry in each.entries for seq in entry.seqs)
         named = ", ".join(f"{subject} {often}" for subject, often in held.most_common(5))
         print(f"\n{each.id} · # {title_of(each)} · {named}\n{each.header.fields.get('summary', '')}")
+    f1 = 2 * precision * recall / (precision + recall)
+    return [{**figures, "precision": precision, "recall": recall, "F": f1}]
 
 
 def overlap(groups: Mapping[int, str], labels: Mapping[int, str]) -> float:
@@ -184,10 +194,6 @@ def measure(sample: dict[str, Any], documents: list[Document], sessions: list[li
 def body_tokens(document: Document) -> int:
     """What a document costs to read, without its front matter."""
     return estimate("".join(document.lines[document.header.span.stop :]))
-
-
-def print_figures(name: str, figures: dict[str, float]) -> None:
-    print(name, " ".join(f"{key} {round(value, 3):g}" for key, value in figures.items()), flush=True)
 
 
 def show(documents: list[Document], count: int) -> None:

@@ -1,6 +1,6 @@
 """A watch over a large library: CPU while nothing happens, seconds from a save to its news, memory over many saves.
 
-    python benchmarks/watch.py [--files 10000] [--saves 10000] [--idle 60]
+    python benchmarks/watch.py [--files 10000] [--saves 10000] [--idle 60] [--json FILE]
 
 Linux only (/proc). A save counts as seen when the watch prints it, which it does after the index has it: the first of
 them are searched for, too.
@@ -21,8 +21,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from report import table, write_json
+
 from infinimem import Library
 
+LIMITS = (
+    "Linux; one machine; made-up topics of ten lines each, saved by a rename as most editors do",
+    "seconds from a save to its news hold what else the machine does meanwhile",
+)
 WORDS = "harbour lighthouse ferry salt pantry boiler violin oak lantern ledger cinnamon anchor tile gull map".split()
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -108,26 +114,29 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--saves", type=int, default=10_000)
     parser.add_argument("--idle", type=float, default=60.0)
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "memory"
         build(root, options.files)
         watch = Watch(root)
         try:
-            measure(watch, root, options)
+            figures = measure(watch, root, options)
         finally:
             watch.process.terminate()
             watch.process.wait()
+    print(table(("", "figure"), [(name, f"{value:.3g}") for name, value in figures.items()]))
+    settings = {"files": options.files, "saves": options.saves, "idle": options.idle}
+    write_json(options.json, "watch", figures, limits=LIMITS, packages=("tantivy", "watchdog"), **settings)
 
 
-def measure(watch: Watch, root: Path, options: argparse.Namespace) -> None:
-    """Print the figures as they are known."""
+def measure(watch: Watch, root: Path, options: argparse.Namespace) -> dict[str, float]:
+    """The figures by name."""
     watch.until("watching")
     settled = root / "topics" / "settled.md"
     settled.write_text("# A guest\n")
     watch.until("saved", "topics/settled.md")
-    print(f"{options.files:,} topic files, resident {watch.memory():.0f} MB", flush=True)
-    print(f"idle: {idle(watch, options.idle):.3f} CPU s a minute", flush=True)
+    figures = {"resident MB at first": watch.memory(), "idle, CPU s a minute": idle(watch, options.idle)}
     waits, cost = [], watch.cpu()
     for number in range(20):
         words = f"A zanzibar{number} in the drawer."
@@ -137,18 +146,22 @@ def measure(watch: Watch, root: Path, options: argparse.Namespace) -> None:
         assert f"zanzibar{number} " in hit.text
         time.sleep(1.0)
     cost = (watch.cpu() - cost) / len(waits)
-    print(f"save to news: median {statistics.median(waits):.2f} s, worst {max(waits):.2f} s; {cost:.2f} CPU s a save")
-    print(f"resident before {watch.memory():.0f} MB", flush=True)
+    figures |= {
+        "save to news, s, median": statistics.median(waits),
+        "save to news, s, worst": max(waits),
+        "CPU s of a save": cost,
+        "resident MB before the many saves": watch.memory(),
+    }
     started, cost = time.monotonic(), watch.cpu()
     for number in range(options.saves):
         save(root, number, options.files, f"Saved for the {number}th time.")
         time.sleep(0.02)
         if number + 1 in (options.saves // 10, options.saves // 2):
-            print(f"resident after {number + 1:,} saves {watch.memory():.0f} MB", flush=True)
+            figures[f"resident MB after {number + 1:,} saves"] = watch.memory()
     watch.until_quiet()
-    seconds, cost = time.monotonic() - started, watch.cpu() - cost
-    print(f"resident after {options.saves:,} saves {watch.memory():.0f} MB; {seconds:.0f} s, {cost:.0f} CPU s")
-    print(f"idle again: {idle(watch, options.idle):.3f} CPU s a minute")
+    figures |= {"all saves, s": time.monotonic() - started, "all saves, CPU s": watch.cpu() - cost}
+    figures[f"resident MB after {options.saves:,} saves"] = watch.memory()
+    return {**figures, "idle again, CPU s a minute": idle(watch, options.idle)}
 
 
 if __name__ == "__main__":
