@@ -29,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, product
@@ -81,20 +81,22 @@ class Cost:
     written: float
 
 
-def run(command: Sequence[str], runs: int, before: Sequence[str] = ()) -> Cost:
+def run(
+    command: Sequence[str], runs: int, before: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Cost:
     """Run a command several times, the first not counted; medians."""
     costs: list[Cost] = []
     for _ in range(runs + 1):
         if before:
             subprocess.run(before, check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        costs.append(run_once(command))
+        costs.append(run_once(command, environment or {}))
     counted = costs[1:] or costs
     return Cost(*(statistics.median(getattr(cost, name) for cost in counted) for name in Cost.__slots__))
 
 
-def run_once(command: Sequence[str]) -> Cost:
+def run_once(command: Sequence[str], environment: Mapping[str, str]) -> Cost:
     """Run a command once."""
-    environment = {**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1", **environment}
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, env=environment
@@ -414,6 +416,19 @@ def peers(root: Path, size: int, folder: Path, runs: int, note: Callable[..., No
     lines.unlink()
 
 
+def qmd(command: str, root: Path, size: int, folder: Path, runs: int, note: Callable[..., None]) -> None:
+    """qmd's search by words over the same topics, its index and settings in a folder of its own.
+
+    It finds documents that have every word of the question, so it is asked for one that they have.
+    """
+    own = {name: str(folder / "qmd" / str(size)) for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")}
+    Path(own["HOME"]).mkdir(parents=True)
+    words = command.split()
+    built = run([*words, "collection", "add", str(root / "topics"), "--name", "memory"], 0, environment=own)
+    note("qmd: index built", size, built)
+    note("qmd: search", size, run([*words, "search", "leave"], runs, environment=own))
+
+
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -424,6 +439,7 @@ def main() -> int:
     parser.add_argument("--reuse", type=Path, help="a folder in which libraries are kept from run to run")
     parser.add_argument("--without", default="", help="parts to leave out: writers, peers, flush, build, check")
     parser.add_argument("--disk", default="0,1,3", help="writers on disks whose fsync takes so many ms longer")
+    parser.add_argument("--qmd", default="", metavar="COMMAND", help="how qmd is started, e.g. 'bun …/dist/cli/qmd.js'")
     parser.add_argument("--plot", type=Path, metavar="OUT.svg", help="draw the curves of cold commands")
     parser.add_argument("--only-plot", type=Path, metavar="RUN.json", help="measure nothing, draw what a run wrote")
     parser.add_argument("--prepare", nargs=2, metavar=("FOLDER", "ENTRIES"), help=argparse.SUPPRESS)
@@ -487,6 +503,8 @@ def main() -> int:
             measure(root, size, given.runs, without, typer, first, note, rows)
             if "peers" not in without:
                 peers(root, size, folder, given.runs, note)
+            if given.qmd:
+                qmd(given.qmd, root, size, folder, given.runs, note)
             if not given.reuse:
                 shutil.rmtree(root)
     draw(given.plot, rows)
