@@ -91,7 +91,7 @@ _HOMES = {
     "reading": "Page Trace Status",
     "search.index": "CatalogRow",
     "grep": "Match",
-    "store.buffer": "Appended",
+    "store.append": "Appended",
     "consolidate.run": "Report",
     "consolidate.extract": "Extracted",
     "plan.paper": "Plan",

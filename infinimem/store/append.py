@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import overload
 
 from infinimem.errors import ChangedOnDisk, InfinimemError, NeedsAttention, StorageFailed
 from infinimem.model import Entry, Signature
@@ -39,10 +39,30 @@ LARGEST_COMPARED_WITH_MANY = 256 << 10
 FEW = 10
 HALF = f"part of it may stand in {BUFFER}; look there before you write it again"
 NEWLINE, INDENTED = "\n", "\n  "
-ENDS = re.compile(rb"> (?:(?!> )[^\n])*$", re.MULTILINE)
-"""What stands on a line from its last `> ` on."""
 Draft = tuple[Signature, str]
 """An entry still without its seq: fields in order, and the words."""
+
+
+class Alike(Sequence[Draft]):
+    """Drafts that differ in nothing but their words: what they share is looked at once."""
+
+    def __init__(self, signature: Signature, texts: Sequence[str]) -> None:
+        self.signature = signature
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, at: int) -> Draft: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Alike: ...
+
+    def __getitem__(self, at: int | slice) -> Draft | Alike:
+        if isinstance(at, slice):
+            return Alike(self.signature, self.texts[at])
+        return self.signature, self.texts[at]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +137,11 @@ def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
 
 def not_before(drafts: Sequence[Draft], seqs: Sequence[int]) -> tuple[int, ...]:
     """The seqs that drafts say they replace, and that none before them has."""
+    if isinstance(drafts, Alike):
+        return tuple(sorted(old for old in parse_seqs(drafts.signature.get("supersedes")) if old >= seqs[0]))
     found: set[int] = set()
-    fields: tuple[tuple[str, str], ...] | None = None
-    replaced: tuple[int, ...] = ()
     for seq, (signature, _) in zip(seqs, drafts, strict=True):
-        if signature.fields is not fields:
-            fields = signature.fields
-            replaced = parse_seqs(signature.get("supersedes"))
-        if replaced:
-            found.update(old for old in replaced if old >= seq)
+        found.update(old for old in parse_seqs(signature.get("supersedes")) if old >= seq)
     return tuple(sorted(found))
 
 
@@ -136,11 +152,11 @@ def repeats(root: Path, drafts: Sequence[Draft]) -> dict[int, int]:
     if seen is None or seen.st_size > largest:
         return {}
     content = read_if_there(root / BUFFER)
-    lines = frozenset(ENDS.findall(content)) if len(drafts) > FEW else frozenset()
+    lines = frozenset(line.rpartition(b"> ")[2] for line in content.split(b"\n")) if len(drafts) > FEW else frozenset()
     found: dict[int, int] = {}
     for at, (_, text) in enumerate(drafts):
         needle = b"> " + text.replace("\n", "\n  ").encode() + b"\n"
-        if lines and b"> " not in needle[2:] and needle[: needle.index(b"\n")] not in lines:
+        if lines and b"> " not in needle[2:] and needle[2 : needle.index(b"\n")] not in lines:
             continue
         place = content.find(needle)
         if place >= 0:
@@ -272,17 +288,15 @@ def render_draft(signature: Signature, text: str, seqs: tuple[int, ...], ending:
 
 def render_drafts(drafts: Sequence[Draft], seqs: Sequence[int]) -> str:
     """The lines of many entries, each as `render_draft` makes it; what they share is rendered once."""
-    lines: list[str] = []
-    fields: tuple[tuple[str, str], ...] | None = None
-    rest = ""
-    for seq, (signature, text) in zip(seqs, drafts, strict=True):
-        if signature.fields is not fields:
-            fields = signature.fields
-            rest = render_rest(fields)
-        if NEWLINE in text:
-            text = text.replace(NEWLINE, INDENTED)
-        lines.append(f"- <seq={seq}{rest}> {text}\n")
-    return "".join(lines)
+    if isinstance(drafts, Alike):
+        rest = render_rest(drafts.signature.fields)
+        texts = drafts.texts
+        if any(NEWLINE in text for text in texts):
+            texts = [text.replace(NEWLINE, INDENTED) for text in texts]
+        return "".join([f"- <seq={seq}{rest}> {text}\n" for seq, text in zip(seqs, texts, strict=True)])
+    return "".join(
+        render_draft(signature, text, (seq,), "\n") for seq, (signature, text) in zip(seqs, drafts, strict=True)
+    )
 
 
 def open_buffer(path: Path) -> int:
