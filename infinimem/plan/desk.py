@@ -28,7 +28,7 @@ from infinimem.model import (
     Tie,
     path_of,
 )
-from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, signed_again, title_of
+from infinimem.text.document import body_tokens, edit, entry_lines, parse_changed, parse_lines, signed_again, title_of
 from infinimem.text.header import key_span, load_yaml, render_flow, render_scalar, set_key
 from infinimem.text.lines import BOM, ending_of, indent_of, is_blank, strip_ending
 from infinimem.text.signature import parse_links, parse_seqs, render_links, render_seqs, with_field, without_field
@@ -561,7 +561,7 @@ def set_headers(document: Document, keys: Mapping[str, str]) -> Document:
     header = document.lines[:stop]
     for key, rendered in keys.items():
         header = set_key(document.path, header, key, rendered)
-    return parse_lines(document.path, (*header, *document.lines[stop:])) if keys else document
+    return parse_changed(document, (*header, *document.lines[stop:])) if keys else document
 
 
 def is_pinned(document: Document) -> bool:

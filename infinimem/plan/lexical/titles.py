@@ -418,6 +418,7 @@ def _words(text: str) -> tuple[_Word, ...]:
     return tuple(words)
 
 
+@lru_cache(maxsize=1 << 14)
 def _nameable(word: str, german: bool) -> str:
     """The term of a word that can name a subject, else ""."""
     if (
@@ -456,6 +457,8 @@ def ends_in_abbreviation(text: str) -> bool:
 
 def _is_german(text: str) -> bool:
     words = re.findall(r"\w+", text.casefold())
+    if GERMAN_SIGNS.isdisjoint(words):
+        return False
     german = sum(word in GERMAN_SIGNS for word in words)
     return german > sum(word in ENGLISH_SIGNS for word in words)
 
