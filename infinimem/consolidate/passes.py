@@ -302,6 +302,7 @@ def take_and_note(run: Run, steps: Sequence[Step], taken: set[str]) -> None:
 def place_notes(run: Run, notes: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
     """Find for each independent note the document that it belongs to, or make one."""
     near: dict[str, float] = {}
+    index.met(seq for note in notes for seq in parse_seqs(note.signature.get("supersedes")))  # all at once: see below
     count = CANDIDATES if len(taken) <= SMALL_CATALOGUE else 1
     for note in notes:
         for topic, score in index.similar(f"{note.text}\n{note.source}", count):

@@ -61,13 +61,18 @@ class Desk:
     gone: Mapping[int, Entry] = field(default_factory=dict)
     made: Mapping[int, tuple[Entry, ...]] = field(default_factory=dict)
     joined: tuple[Entry, ...] = ()
+    read: dict[str, tuple[Document, Mapping[int, Entry]]] = field(default_factory=dict, compare=False, repr=False)
+    """The entries of a document by seq, of each as it was when that was asked last: a memory, no part of the value."""
 
     def holding(self, seq: int) -> Entry | None:
         """The visible entry that stands for a seq in one of the documents at hand."""
-        for document in self.documents.values():
-            for entry in document.entries:
-                if seq in entry.seqs:
-                    return entry
+        for topic, document in self.documents.items():
+            known = self.read.get(topic)
+            if known is None or known[0] is not document:
+                by_seq = {one: entry for entry in reversed(document.entries) for one in entry.seqs}
+                known = self.read[topic] = document, by_seq
+            if seq in known[1]:
+                return known[1][seq]
         return None
 
     def buffered(self, seq: int) -> Entry | None:

@@ -247,7 +247,7 @@ class Shelf:
             return []
         known = self._standing.setdefault(kind, {})  # what was looked up before
         unknown = [seq for seq in wanted if seq not in known]
-        if len(known) + len(unknown) > _REMEMBERED:
+        if unknown and len(known) + len(unknown) > _REMEMBERED:
             known.clear()
             unknown = wanted
         if unknown:
