@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -259,8 +258,8 @@ class IndexFinder:
         self.root = root
         self.index = index
 
-    def similar(self, text: str, k: int) -> Sequence[tuple[str, float, Sequence[Unit]]]:
-        """Topics whose entries are most like a text."""
+    def similar(self, text: str, k: int) -> Sequence[tuple[str, float]]:
+        """Topics whose entries are most like a text, best first, with how like they are."""
         return self.index.similar(text, k)
 
     def like(self, text: str, k: int) -> Sequence[Record]:
@@ -329,10 +328,9 @@ class IndexFinder:
 
     def smallest(self, k: int) -> Sequence[str]:
         """The ids of the smallest topics of ours."""
-        rows = [row for row in self.index.catalog() if not row.guest and row.topic != CURRENT]
-        return [row.topic for row in heapq.nsmallest(k, rows, key=lambda row: (row.tokens, row.topic))]
+        return self.index.smallest(k)
 
     def topics(self) -> Collection[str]:
         """Every topic id, and every name that a folder has taken."""
         names = [topic_of(path) for path in taken_paths(self.root / TOPICS, f"{TOPICS}/")]
-        return [*names, *(row.topic for row in self.index.catalog(redirects=True))]
+        return [*names, *self.index.topics()]

@@ -1,15 +1,18 @@
 """How a library has grown, what it is made of, and what models have cost: the figures behind `stats`.
 
-Counted from the first line of each entry alone and from the index, so that 100,000 entries take about a second.
+Counted from the first line of each entry alone and from the index; of each seq a few bytes are kept.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -34,6 +37,20 @@ FIELD = {
 }
 FIELD |= {name: re.compile(rb",\s*" + name.encode() + rb"=([^,>\n]*)") for name in ("seq", "why", "at", "by", *VERDICT)}
 MONTH = re.compile(r"\d{4}-\d\d")
+AS_WRITTEN = re.compile(
+    rb'^(?:- <seq=([0-9]{1,18}), (?:time=[^,<>"\n]*, )?source=([^,<>"\n]*), observed=([0-9]{4}-[0-9]{2})[^,<>"\n]*'
+    rb'(?:, [^<>"\n]*)?>|(?=' + SIGNED.pattern.removeprefix(b"^") + rb"))",
+    re.MULTILINE,
+)
+"""An entry's head as `write` makes it, with its seq, source and month; or where another line looks signed."""
+PAGE = 1024
+VISIBLE, WAITING, TWICE, TOLD = 1, 2, 4, 8
+"""What is known of a seq: it stands in a topic, waits in CURRENT, stands in two places, evidence has its words."""
+AFTER = {
+    flag: bytes(known | flag | (TWICE if known & VISIBLE and flag != TOLD else 0) for known in range(16))
+    for flag in (VISIBLE, WAITING, TOLD)
+}
+"""What is known of a seq once it was met again, by what was known before."""
 FAILURES = ("failed", "broken off")
 """How the outcome of a call begins that gave nothing."""
 
@@ -145,16 +162,44 @@ class Spent:
 
 @dataclass(slots=True)
 class Tally:
-    """What the lines of a library say, by seq."""
+    """What the lines of a library say of each seq.
 
-    sources: dict[int, str]
-    months: dict[int, str]
-    gone: dict[int, tuple[str, str]]
-    forgotten: set[int]
-    edits: Counter[str]
-    verdicts: dict[tuple[str, str, str], str]
-    by: dict[int, tuple[int, ...]]
-    words: set[int]
+    `kinds` numbers, from 1, each source and month that was noted; a page holds, of as many seqs as PAGE, that number,
+    and what is known of them.
+    """
+
+    kinds: dict[tuple[str, str], int] = field(default_factory=dict)
+    pages: dict[int, tuple[array[int], bytearray]] = field(default_factory=dict)
+    gone: dict[int, tuple[str, str]] = field(default_factory=dict)
+    forgotten: set[int] = field(default_factory=set)
+    edits: Counter[str] = field(default_factory=Counter)
+    verdicts: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    by: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def page(self, seq: int) -> tuple[array[int], bytearray]:
+        """The page that a seq is on."""
+        found = self.pages.get(seq // PAGE)
+        if found is None:
+            found = self.pages[seq // PAGE] = array("I", bytes(array("I").itemsize * PAGE)), bytearray(PAGE)
+        return found
+
+    def known(self, seq: int) -> int:
+        """What is known of a seq."""
+        return self.pages[seq // PAGE][1][seq % PAGE] if seq // PAGE in self.pages else 0
+
+    def kind_of(self, seq: int) -> int:
+        """The number of the source and month that were noted of a seq; 0 where nothing was."""
+        return self.pages[seq // PAGE][0][seq % PAGE] if seq // PAGE in self.pages else 0
+
+    def is_shown(self, seq: int) -> bool:
+        """Whether a seq stands in a topic or waits in CURRENT."""
+        return bool(self.known(seq) & (VISIBLE | WAITING))
+
+    def seqs(self, flag: int) -> Iterator[int]:
+        """The seqs of which this is known."""
+        for number in sorted(self.pages):
+            marks = self.pages[number][1]
+            yield from (number * PAGE + at for at, known in enumerate(marks) if known & flag)
 
 
 # Sizes and growth
@@ -162,45 +207,62 @@ class Tally:
 
 def stats(root: Path, index: Index) -> Stats:
     """The figures of a library; the index is up to date."""
+    from infinimem.evolve.interpretation import keeps_to
+
     rows = index.catalog()
     own = [row for row in rows if not row.guest and row.topic != CURRENT]
-    tally = Tally({}, {}, {}, set(), Counter(), {}, {}, set())
+    tally = Tally()
     for path in evidence_files(root):
-        count_evidence(path.read_bytes(), tally)
-    seen: Counter[int] = Counter()
+        with open_mapped(path) as content:
+            count_evidence(content, tally)
+    faithful: list[CatalogRow] = []
     for row in own:
-        seen.update(count_file(root, row.path, tally))
-    waiting = set(count_file(root, BUFFER, tally))
-    seen.update(waiting)
-    gone = {seq: event for seq, event in tally.gone.items() if seq not in seen}
-    sources = Counter(tally.sources.get(seq, "") for seq in seen)
-    written = Counter(month for month in tally.months.values() if month)
+        content = read_if_there(root / row.path)
+        count_file(root, row.path, content, VISIBLE, tally)
+        if row.summary and row.entries and keeps_to(row.summary, body_of(content)):
+            faithful.append(row)
+    count_file(root, BUFFER, read_if_there(root / BUFFER), WAITING, tally)
+    gone = {seq: event for seq, event in tally.gone.items() if not tally.is_shown(seq)}
+    counted = Counter[tuple[int, int]]()
+    for kinds, marks in tally.pages.values():
+        counted.update(zip(kinds, marks, strict=True))
+    names = {number: kind for kind, number in tally.kinds.items()}
+    written, sources = Counter[str](), Counter[str]()
+    entries = waiting = 0
+    for (kind, known), count in counted.items():
+        source, month = names.get(kind, ("", ""))
+        written[month] += count if kind and month else 0
+        if known & (VISIBLE | WAITING):
+            sources[source] += count
+        entries += count if known & VISIBLE and not known & WAITING else 0
+        waiting += count if known & WAITING else 0
+    noted = sum(count for (kind, _), count in counted.items() if kind)
     retired = Counter(month for _, month in gone.values() if month)
     return Stats(
         str(root),
         len(own),
         sum(row.guest for row in rows),
-        len(seen.keys() - waiting),
-        len(waiting),
-        len({*tally.sources, *tally.forgotten}),
+        entries,
+        waiting,
+        noted + sum(not tally.kind_of(seq) for seq in tally.forgotten),
         sum(row.tokens for row in own),
         round(median(row.tokens for row in own)) if own else 0,
         len(tally.forgotten),
         dict(Counter(why or "retired" for why, _ in gone.values()).most_common()),
-        doubled((seq for seq, count in seen.items() if count > 1), index),
-        dict(sources.most_common()),
-        tuple(Month(month, written[month], retired[month]) for month in sorted({*written, *retired})),
+        doubled(tally.seqs(TWICE), index),
+        dict(sorted(sources.items(), key=lambda pair: (-pair[1], pair[0]))),
+        tuple(Month(month, written[month], retired[month]) for month in sorted({*+written, *retired})),
         tuple(sorted(own, key=lambda row: (-row.tokens, row.topic))),
         disk(root, index),
         tuple(audits(tally)),
-        recoverability(gone, seen, tally),
-        summaries(root, own),
+        recoverability(gone, tally),
+        summaries(root, own, faithful),
     )
 
 
-def summaries(root: Path, rows: Sequence[CatalogRow]) -> Summaries:
-    """Whether summaries say only what stands below them, and how far they are from their first versions."""
-    from infinimem.evolve.interpretation import keeps_to, versions_of
+def summaries(root: Path, rows: Sequence[CatalogRow], faithful: Sequence[CatalogRow]) -> Summaries:
+    """How many summaries are `faithful`, saying only what stands below them; how far they are from their first ones."""
+    from infinimem.evolve.interpretation import versions_of
     from infinimem.store.summaries import read_versions
 
     noted: dict[str, list[dict[str, Any]]] = {}
@@ -208,9 +270,8 @@ def summaries(root: Path, rows: Sequence[CatalogRow]) -> Summaries:
         if isinstance(row.get("summary"), str):
             noted.setdefault(str(row.get("topic")), []).append(row)
     said = [row for row in rows if row.summary and row.entries]
-    faithful = sum(keeps_to(row.summary, body_of(read_if_there(root / row.path))) for row in said)
     drifts = [versions_of(noted[row.topic], row.summary)[-1].drift for row in said if row.topic in noted]
-    return Summaries(len(said), faithful, sum(drifts) / len(drifts) if drifts else 0.0)
+    return Summaries(len(said), len(faithful), sum(drifts) / len(drifts) if drifts else 0.0)
 
 
 def body_of(content: bytes) -> str:
@@ -219,24 +280,24 @@ def body_of(content: bytes) -> str:
     return (body if ended else content).decode("utf-8", "replace")
 
 
-def recoverability(gone: Mapping[int, tuple[str, str]], visible: Collection[int], tally: Tally) -> Recoverability:
+def recoverability(gone: Mapping[int, tuple[str, str]], tally: Tally) -> Recoverability:
     """How well retired entries are reached: each by the event that says why, and down the chain of what replaced it."""
-    depths = {seq: depth_of(seq, visible, tally) for seq in gone}
-    found = [depth for seq, depth in depths.items() if depth and seq in tally.words and gone[seq][0]]
+    depths = {seq: depth_of(seq, tally) for seq in gone}
+    found = [depth for seq, depth in depths.items() if depth and tally.known(seq) & TOLD and gone[seq][0]]
     return Recoverability(len(gone), len(found) / len(gone) if gone else 1.0, max(found, default=0))
 
 
-def depth_of(seq: int, visible: Collection[int], tally: Tally) -> int:
+def depth_of(seq: int, tally: Tally) -> int:
     """Replacements from a retired entry up to a visible one, or one that nothing replaced; 0 where the chain breaks."""
     frontier, seen = {seq}, set[int]()
     for depth in range(1, LONGEST_CHAIN):
         seen |= frontier
         above = {by for one in frontier for by in tally.by.get(one, ())}
         if any(not tally.by.get(one) for one in frontier) or any(
-            by in visible or by in tally.forgotten for by in above
+            tally.is_shown(by) or by in tally.forgotten for by in above
         ):
             return depth
-        frontier = {by for by in above if by in tally.words} - seen
+        frontier = {by for by in above if tally.known(by) & TOLD} - seen
         if not frontier:
             return 0
     return 0
@@ -250,44 +311,80 @@ def audits(tally: Tally) -> Iterator[Audit]:
         yield Audit(kind, max(tally.edits[kind], valid + harmful), valid, harmful)
 
 
-def count_file(root: Path, path: str, tally: Tally) -> list[int]:
-    """The seqs that a topic or CURRENT shows, each noted."""
-    content = read_if_there(root / path)
-    matches = list(SIGNED.finditer(content))
-    if any(match[1] for match in matches):  # mostly words that look like an entry: only the document knows
-        entries = read_file(root, path).document.entries
-        for entry in entries:
-            note(entry.seqs, entry.source, month_in(entry.observed or entry.time), tally)
-        return [seq for entry in entries for seq in entry.seqs]
-    return count_entries(content, matches, tally)
+def count_file(root: Path, path: str, content: bytes, flag: int, tally: Tally) -> None:
+    """Count what a topic or CURRENT shows."""
+    is_indented = b"\n " in content or b"\n\t" in content or content[:1] in (b" ", b"\t")
+    if not is_indented or not any(match[1] for match in SIGNED.finditer(content)):
+        count_entries(content, flag, tally)
+        return
+    for entry in read_file(root, path).document.entries:  # mostly words that look like one: only the document knows
+        note(entry.seqs, entry.source, month_in(entry.observed or entry.time), flag, tally)
 
 
-def count_entries(content: bytes, matches: Iterable[re.Match[bytes]], tally: Tally) -> list[int]:
-    """The seqs that lines which look signed stand for, each noted; the other lines are words."""
-    found: list[int] = []
-    for match in matches:
-        if match[1] or EVENT.match(content, match.start()):
+def count_entries(content: bytes | mmap.mmap, flag: int, tally: Tally) -> None:
+    """Count the entries that lines which look signed stand for; the other lines are words."""
+    kinds: dict[tuple[bytes, bytes], int] = {}
+    after = AFTER[flag]
+    here, noted, marks = -1, *tally.page(0)
+    for match in AS_WRITTEN.finditer(content):
+        number, source, month = match.group(1, 2, 3)
+        if number is None:
+            count_odd(content, match.start(), flag, tally)
             continue
-        seqs = parse_seqs(match[2].decode())
-        found += seqs
-        if len(seqs) > 1 and value(head_at(content, match.start()), "rev") == "1":
-            tally.edits["joined"] += 1
-        if not all(seq in tally.sources for seq in seqs):
-            head = head_at(content, match.start())
-            note(seqs, value(head, "source"), month_in(value(head, "observed") or value(head, "time")), tally)
-    return found
+        kind = kinds.get((source, month))
+        if kind is None:
+            kind = kinds[source, month] = number_of((source.decode("utf-8", "replace"), month.decode()), tally)
+        seq = int(number)
+        at = seq % PAGE
+        if seq - at != here:
+            if not seq:
+                continue
+            here = seq - at
+            noted, marks = tally.page(seq)
+        noted[at] = noted[at] or kind
+        marks[at] = after[marks[at]]
 
 
-def note(seqs: Iterable[int], source: str, month: str, tally: Tally) -> None:
-    """Remember who said entries and when they were written; what was noted first stands."""
+def count_odd(content: bytes | mmap.mmap, start: int, flag: int, tally: Tally) -> None:
+    """Count what a line that looks signed stands for, though `write` would spell it another way."""
+    match = SIGNED.match(content, start)
+    if match is None or match[1] or EVENT.match(content, start):
+        return
+    seqs = parse_seqs(match[2].decode())
+    head = head_at(content, start)
+    if len(seqs) > 1 and value(head, "rev") == "1":
+        tally.edits["joined"] += 1
+    note(seqs, value(head, "source"), month_in(value(head, "observed") or value(head, "time")), flag, tally)
+
+
+def note(seqs: Iterable[int], source: str, month: str, flag: int, tally: Tally) -> None:
+    """Remember who said entries, when they were written and where they are; who and when was noted first stands."""
+    kind = number_of((source, month), tally)
     for seq in seqs:
-        tally.sources.setdefault(seq, source)
-        tally.months.setdefault(seq, month)
+        noted, marks = tally.page(seq)
+        noted[seq % PAGE] = noted[seq % PAGE] or kind
+        marks[seq % PAGE] = AFTER[flag][marks[seq % PAGE]]
 
 
-def count_evidence(content: bytes, tally: Tally) -> None:
+def number_of(kind: tuple[str, str], tally: Tally) -> int:
+    """The number of a source and month."""
+    return tally.kinds.setdefault(kind, len(tally.kinds) + 1)
+
+
+@contextmanager
+def open_mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
+    """The bytes of a file that may be too large to read into memory."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            yield content
+
+
+def count_evidence(content: bytes | mmap.mmap, tally: Tally) -> None:
     """What an evidence file says: entries, and what became of them, in order."""
-    tally.words.update(count_entries(content, SIGNED.finditer(content), tally))
+    count_entries(content, TOLD, tally)
     for match in EVENT.finditer(content):
         kind, rest = match[1].decode(), match[0]
         seqs = parse_seqs(value(rest, "seq"))
@@ -309,7 +406,7 @@ def count_evidence(content: bytes, tally: Tally) -> None:
                 tally.gone.pop(seq, None)
 
 
-def head_at(content: bytes, start: int) -> bytes:
+def head_at(content: bytes | mmap.mmap, start: int) -> bytes:
     """The signature on the line that begins at a place; with the words after it where they cannot be told apart."""
     end = content.find(b"\n", start)
     line = content[start : end if end >= 0 else len(content)]

@@ -301,7 +301,7 @@ def near_topics(plan: Planning, held: Sequence[Entry]) -> dict[str, float]:
     """The topics whose entries are most like a block's, the likest first and 1.0."""
     found = plan.index.similar("\n".join(f"{entry.text} {entry.source}" for entry in held), CANDIDATES)
     top = found[0][1] if found else 1.0
-    return {topic: score / top for topic, score, _ in found}
+    return {topic: score / top for topic, score in found}
 
 
 def routable(plan: Planning, nears: Sequence[dict[str, float]]) -> dict[str, Document]:
@@ -608,7 +608,7 @@ def merge(plan: Planning) -> None:
     near: dict[str, None] = {}
     for topic in touched:
         text = "\n".join(entry.text for entry in run.desk.documents[topic].entries)
-        near.update(dict.fromkeys(name for name, _, _ in plan.index.similar(text, 3)))
+        near.update(dict.fromkeys(name for name, _ in plan.index.similar(text, 3)))
     run.load(near)
     topics = [topic for topic in dict.fromkeys([*touched, *near]) if is_small(plan, topic, small)][: 2 * TOPICS_SHOWN]
     if len(topics) < 2:

@@ -243,7 +243,7 @@ def to_forget(index: Finder, now: str, settings: Settings) -> list[int]:
 def route_block(run: Run, block: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
     """Find the document that a block belongs to, or make one."""
     text = "\n".join(entry.text for entry in block)
-    near = {topic: score for topic, score, _ in index.similar(text, CANDIDATES)}
+    near = dict(index.similar(text, CANDIDATES))
     run.load(near)
     made = [topic for topic in run.desk.documents if topic not in run.originals]
     candidates = [
@@ -265,7 +265,7 @@ def place_titled(
     near: dict[str, float] = {}
     for told in titled:
         text = "\n".join([told.title, *(entry.text for entry in told.entries)])[:LONG_ENOUGH]
-        near.update({topic: score for topic, score, _ in index.similar(text, TITLED_CANDIDATES)})
+        near.update(index.similar(text, TITLED_CANDIDATES))
         near.update(dict.fromkeys(index.titled(told.entries[0].signature.get("title")), 0.0))
         slug = lexical.slug_of(told.title, ())
         near.update(dict.fromkeys([slug] if slug in taken else [], 0.0))
@@ -302,9 +302,10 @@ def take_and_note(run: Run, steps: Sequence[Step], taken: set[str]) -> None:
 def place_notes(run: Run, notes: Sequence[Entry], index: Finder, taken: set[str], settings: Settings) -> None:
     """Find for each independent note the document that it belongs to, or make one."""
     near: dict[str, float] = {}
+    index.met(seq for note in notes for seq in parse_seqs(note.signature.get("supersedes")))  # all at once: see below
     count = CANDIDATES if len(taken) <= SMALL_CATALOGUE else 1
     for note in notes:
-        for topic, score, _ in index.similar(f"{note.text}\n{note.source}", count):
+        for topic, score in index.similar(f"{note.text}\n{note.source}", count):
             near[topic] = max(score, near.get(topic, 0.0))
         for seq in parse_seqs(note.signature.get("supersedes")):
             unit = index.locate(seq)
@@ -414,7 +415,7 @@ def merge_small(run: Run, index: Finder, taken: set[str], settings: Settings) ->
             merge_parts(run, here, small, limit)
             continue
         text = "\n".join(entry.text for entry in document.entries)
-        near = {name: score for name, score, _ in index.similar(text, CANDIDATES)}
+        near = dict(index.similar(text, CANDIDATES))
         run.load([*near, *smallest])
         kin = siblings(run, topic)
         others = [

@@ -43,8 +43,8 @@ from infinimem.text.signature import parse_seqs
 class Finder(Protocol):
     """What a flush asks the index."""
 
-    def similar(self, text: str, k: int) -> Sequence[tuple[str, float, Sequence[Unit]]]:
-        """Topics whose entries are most like a text, best first."""
+    def similar(self, text: str, k: int) -> Sequence[tuple[str, float]]:
+        """Topics whose entries are most like a text, best first, with how like they are."""
         ...
 
     def like(self, text: str, k: int) -> Sequence[Record]:

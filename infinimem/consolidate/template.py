@@ -95,7 +95,7 @@ def topics_like(entries: Sequence[Entry], rows: Sequence[TopicRow], index: Finde
     best: dict[str, float] = {}
     for entry in entries:
         found = index.similar(entry.text, LIKE_EACH)
-        for topic, score, _ in found:
+        for topic, score in found:
             best[topic] = max(best.get(topic, 0.0), score / found[0][1])
     near = set(sorted(best, key=lambda topic: (-best[topic], topic))[:MOST_TOPICS])
     return [row for row in rows if row[0] in near]

@@ -28,7 +28,7 @@ from infinimem.model import (
     Tie,
     path_of,
 )
-from infinimem.text.document import body_tokens, edit, entry_lines, parse_lines, signed_again, title_of
+from infinimem.text.document import body_tokens, edit, entry_lines, parse_changed, parse_lines, signed_again, title_of
 from infinimem.text.header import key_span, load_yaml, render_flow, render_scalar, set_key
 from infinimem.text.lines import BOM, ending_of, indent_of, is_blank, strip_ending
 from infinimem.text.signature import parse_links, parse_seqs, render_links, render_seqs, with_field, without_field
@@ -61,13 +61,18 @@ class Desk:
     gone: Mapping[int, Entry] = field(default_factory=dict)
     made: Mapping[int, tuple[Entry, ...]] = field(default_factory=dict)
     joined: tuple[Entry, ...] = ()
+    read: dict[str, tuple[Document, Mapping[int, Entry]]] = field(default_factory=dict, compare=False, repr=False)
+    """The entries of a document by seq, of each as it was when that was asked last: a memory, no part of the value."""
 
     def holding(self, seq: int) -> Entry | None:
         """The visible entry that stands for a seq in one of the documents at hand."""
-        for document in self.documents.values():
-            for entry in document.entries:
-                if seq in entry.seqs:
-                    return entry
+        for topic, document in self.documents.items():
+            known = self.read.get(topic)
+            if known is None or known[0] is not document:
+                by_seq = {one: entry for entry in reversed(document.entries) for one in entry.seqs}
+                known = self.read[topic] = document, by_seq
+            if seq in known[1]:
+                return known[1][seq]
         return None
 
     def buffered(self, seq: int) -> Entry | None:
@@ -561,7 +566,7 @@ def set_headers(document: Document, keys: Mapping[str, str]) -> Document:
     header = document.lines[:stop]
     for key, rendered in keys.items():
         header = set_key(document.path, header, key, rendered)
-    return parse_lines(document.path, (*header, *document.lines[stop:])) if keys else document
+    return parse_changed(document, (*header, *document.lines[stop:])) if keys else document
 
 
 def is_pinned(document: Document) -> bool:

@@ -9,7 +9,7 @@ another process writing) searches what is there, with the changed files read int
 from __future__ import annotations
 
 import contextlib
-import itertools
+import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -97,11 +97,10 @@ class Gathered:
 
 
 class TopicMatch(NamedTuple):
-    """A topic that shares words with a text: its BM25 score, and its entries that matched, best first."""
+    """A topic that shares words with a text, and the BM25 score of its best entries together."""
 
     topic: str
     score: float
-    units: tuple[Unit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,6 +493,22 @@ class Index:
         found = min((path for path, row in rows.items() if topic in row.former), default="")
         return topic_of(found) if found else None
 
+    def topics(self) -> list[str]:
+        """The id of every document, of a page that only says where its topic has gone, too; by path."""
+        rows = self._mended(self._whole_rows)
+        return [topic_of(path) for path in sorted(rows) if not path.startswith(EVIDENCE_FOLDER)]
+
+    def smallest(self, k: int) -> list[str]:
+        """The ids of the smallest topics that are no guests."""
+        rows = self._mended(self._whole_rows)
+        own = (
+            (row.tokens, topic_of(path))
+            for path, row in rows.items()
+            if row.title and not row.guest and not path.startswith(EVIDENCE_FOLDER)
+        )
+        found = heapq.nsmallest(k + 1, own)
+        return [topic for _, topic in found if topic != CURRENT][:k]
+
     def stats(self) -> IndexStats:
         """How much the index holds."""
         size = sum(file.stat().st_size for file in self._place.iterdir()) if self._base is not None else 0
@@ -610,32 +625,24 @@ class Index:
         return found[:_TELLING]
 
     def _like(self, text: str, k: int) -> list[Record]:
-        matches = self._visible_like(self._telling(text), "", 2 * k + 8)
-        return [record for _, record in matches if record.unit.seqs][:k]
-
-    def _similar(self, text: str, k: int) -> list[TopicMatch]:
-        matches = self._visible_like(self._telling(text), path_of(CURRENT), max(DEPTH // 2, 25 * k))
-        rows = self._whole_rows()
-        files: dict[str, list[tuple[float, Unit]]] = {}
-        for value, record in matches:
-            files.setdefault(record.unit.path, []).append((value, record.unit))
-        scores = {path: sum(value for value, _ in best[:_BEST]) for path, best in files.items() if not rows[path].guest}
-        least = sorted(scores.values(), reverse=True)[:k][-1:]
-        found = [
-            TopicMatch(topic_of(path), value, tuple(unit for _, unit in files[path]))
-            for path, value in scores.items()
-            if [value] >= least
-        ]
-        return sorted(found, key=lambda match: (-match.score, match.topic))[:k]
-
-    def _visible_like(self, terms: Sequence[str], without: str, depth: int) -> Sequence[tuple[float, Record]]:
-        """What every shelf finds for some terms, best first, ties by place."""
-        if not terms:
-            return ()
         from infinimem.search.shelf import by_score
 
-        found = [matches for shelf in self._shelves if (matches := shelf.match_visible(terms, without, depth))]
-        return found[0] if len(found) == 1 else sorted(itertools.chain(*found), key=by_score)
+        terms, depth = self._telling(text), 2 * k + 8
+        found = [match for shelf in self._shelves for match in shelf.match_visible(terms, depth)] if terms else []
+        return [record for _, record in sorted(found, key=by_score) if record.unit.seqs][:k]
+
+    def _similar(self, text: str, k: int) -> list[TopicMatch]:
+        terms, depth = self._telling(text), max(DEPTH // 2, 25 * k)
+        if not terms:
+            return []
+        matches = [match for shelf in self._shelves for match in shelf.match_paths(terms, path_of(CURRENT), depth)]
+        rows = self._whole_rows()
+        files: dict[str, list[float]] = {}
+        for value, path in sorted(matches, key=lambda match: (-match[0], match[1])):
+            files.setdefault(path, []).append(value)
+        scores = {path: sum(best[:_BEST]) for path, best in files.items() if not rows[path].guest}
+        found = [TopicMatch(topic_of(path), value) for path, value in scores.items()]
+        return sorted(found, key=lambda match: (-match.score, match.topic))[:k]
 
     @property
     def _shelves(self) -> list[Shelf]:

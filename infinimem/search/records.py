@@ -15,6 +15,7 @@ from infinimem.text.document import parse_piece
 from infinimem.text.words import analyse, date_terms, is_date_term, says_when
 
 _quoted = json.encoder.encode_basestring
+_JSON = json.JSONDecoder()
 ASKS, ONLY_ASKS, SAYS_WHEN = 1, 2, 4
 NEVER = 10**17
 """A moment after all others."""
@@ -117,6 +118,12 @@ def _read_line(stored: str) -> Record:
     entry = parse_piece(path, content.encode("utf-8", "surrogatepass")).entries[0]
     stop = int(line) + entry.span.stop - 1
     return Record(Unit(path, int(line), stop, entry.text, entry.seqs, (), entry.signature.fields))
+
+
+def path_in(stored: bytes) -> str:
+    """The path of the unit that `stored` came from."""
+    path: str = _JSON.raw_decode(stored.decode("utf-8", "surrogatepass"), len("["))[0]
+    return path
 
 
 @lru_cache(8192)

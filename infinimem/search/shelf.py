@@ -7,6 +7,8 @@ agree on what a word is. It finds candidates; `rank` orders them.
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +18,16 @@ import tantivy
 from tantivy import FieldType, Occur, Query
 
 from infinimem.model import Filter, Unit, path_of
-from infinimem.search.records import Record, asked_interval, happened, is_announced, looks_back, restore, stored_line
+from infinimem.search.records import (
+    Record,
+    asked_interval,
+    happened,
+    is_announced,
+    looks_back,
+    path_in,
+    restore,
+    stored_line,
+)
 from infinimem.text.signature import parse_links, parse_seqs
 
 if TYPE_CHECKING:
@@ -36,6 +47,9 @@ _REMEMBERED = 16_384  # records, some 2 kB each, and as many frequencies, that a
 
 _SMALL = 1_000
 _ANSWERS = 1_024
+_MANY = 20_000  # postings of a question from which on it pays to look first who can be among the best
+_TELLING_PART = 0.25  # of these postings, those of the rarest terms, by which that is seen
+_MOST_BY_ONE = 2.2  # times its rarity: tantivy's BM25 never gives more for a term, however often it stands there
 
 
 class Shelf:
@@ -47,11 +61,13 @@ class Shelf:
         self._folder = folder
         self._masked: list[str] = []
         self._seen = b""
+        self._written = 0  # records on disk, those deleted among them, which count for tantivy's scores; 0 in memory
         self._records: dict[tuple[int, int], Record] = {}
-        self._standing: dict[int, tuple[Record, ...]] = {}
+        self._paths: dict[tuple[int, int], str] = {}
+        self._standing: dict[int, dict[int, tuple[Record, ...]]] = {}
         self._frequencies: dict[tuple[str, str], int] = {}
         self._vocabularies: dict[str, dict[str, int]] = {}
-        self._answers: dict[tuple[tuple[str, ...], str, int], tuple[tuple[float, Record], ...]] = {}
+        self._answers: dict[tuple[tuple[str, ...], str, int], list[tuple[float, tantivy.DocAddress]]] = {}
         self.reload()
 
     @classmethod
@@ -75,9 +91,11 @@ class Shelf:
         if seen and seen == self._seen:  # it names segments and deletions: equal bytes are the same records
             return
         self._seen = seen
+        self._written = sum(segment["max_doc"] for segment in json.loads(seen)["segments"]) if seen else 0
         self._index.reload()
         self._searcher = self._index.searcher()
         self._records.clear()
+        self._paths.clear()
         self._forget_counts()
 
     def mask(self, paths: Iterable[str]) -> None:
@@ -142,33 +160,82 @@ class Shelf:
         fields = ("words", "above", "past") if looks_back(filter) else ("words", "above")
         if not self._holds_any(terms, fields):
             return []
-        clauses = [(Occur.Must, self._any(terms, fields)), *self._narrow(filter)]
-        found = self._searcher.search(self._unmasked(clauses), depth, count=False)
-        return [(score, self._record(address)) for score, address in found.hits]
+        found = self._best(terms, fields, self._narrow(filter), depth)
+        return [(score, self._record(address)) for score, address in found]
 
-    def match_visible(self, terms: Sequence[str], without: str, depth: int) -> Sequence[tuple[float, Record]]:
-        """As `match`, over everything visible but one path ("" = none is left out); best first, ties by place."""
+    def match_visible(self, terms: Sequence[str], depth: int) -> list[tuple[float, Record]]:
+        """As `match`, over everything visible; best first, ties by place."""
+        found = self._best_visible(terms, "", depth)
+        return sorted([(score, self._record(address)) for score, address in found], key=by_score)
+
+    def match_paths(self, terms: Sequence[str], without: str, depth: int) -> list[tuple[float, str]]:
+        """In which files the entries stand that share most with the terms, but in one path (""): best first."""
+        found = self._best_visible(terms, without, depth)
+        return sorted([(score, self._path(address)) for score, address in found], key=lambda pair: (-pair[0], pair[1]))
+
+    def _best_visible(self, terms: Sequence[str], without: str, depth: int) -> list[tuple[float, tantivy.DocAddress]]:
+        """What is visible, in all files but one ("" = none is left out); remembered."""
         if not self._holds_any(terms, ("words", "above")):
-            return ()
+            return []
         asked = (tuple(terms), without, depth)
         known = self._answers.get(asked)
         if known is None:
-            clauses = [(Occur.Must, self._any(terms, ("words", "above")))]
-            if without:
-                clauses.append((Occur.MustNot, Query.term_query(self._schema, "path", _safe(without))))
-            found = self._searcher.search(self._unmasked(clauses), depth, count=False)
-            matches = [(score, self._record(address)) for score, address in found.hits]
-            known = tuple(sorted(matches, key=by_score))
+            narrowed = [(Occur.MustNot, Query.term_query(self._schema, "path", _safe(without)))] if without else []
+            known = self._best(terms, ("words", "above"), narrowed, depth)
             if len(self._answers) >= _ANSWERS:
                 self._answers.clear()
             self._answers[asked] = known
         return known
 
+    def _best(
+        self, terms: Sequence[str], fields: Sequence[str], narrowed: list[tuple[Occur, Query]], depth: int
+    ) -> list[tuple[float, tantivy.DocAddress]]:
+        """The records that share most with the terms.
+
+        tantivy scores every record that holds any of them, which for a word that every third entry holds is every
+        third entry. So the rarest terms are asked first: what holds only words that together cannot weigh as much as
+        the last of those found is not among the best, and need not be looked at (MaxScore, Turtle & Flood 1995).
+        """
+        common = self._too_common(terms, fields, narrowed, depth)
+        asked = [(term, field) for term in terms for field in fields if (term, field) not in common]
+        clauses = [(Occur.Must, self._any(asked)), *narrowed]
+        clauses += [(Occur.Should, self._weighed(term, field)) for term, field in common]
+        found: list[tuple[float, tantivy.DocAddress]]
+        found = self._searcher.search(self._unmasked(clauses), depth, count=False).hits
+        return found
+
+    def _too_common(
+        self, terms: Sequence[str], fields: Sequence[str], narrowed: list[tuple[Occur, Query]], depth: int
+    ) -> list[tuple[str, str]]:
+        """Of terms in fields those that bring no record among the best by themselves; none where few hold any."""
+        if not self._written:
+            return []
+        held = {(term, field): self.holding(term, field) for term in terms for field in fields}
+        ordered = sorted((pair for pair in held if held[pair]), key=lambda pair: held[pair])
+        postings = sum(held.values())
+        if postings < _MANY or len(ordered) < 2 or len(held) < len(terms) * len(fields):
+            return []
+        telling, counted = 0, 0
+        while telling < 1 or counted + held[ordered[telling]] <= _TELLING_PART * postings:
+            counted += held[ordered[telling]]
+            telling += 1
+        clauses = [(Occur.Must, self._any(ordered[:telling])), *narrowed]
+        found = self._searcher.search(self._unmasked(clauses), depth, count=False).hits
+        least = found[-1][0] if len(found) == depth else 0.0
+        common: list[tuple[str, str]] = []
+        for term, field in reversed(ordered[telling:]):
+            rarity = math.log1p((self._written - held[term, field] + 0.5) / (held[term, field] + 0.5))
+            least -= _MOST_BY_ONE * rarity * (_ABOVE if field == "above" else 1.0)
+            if least <= 0:
+                break
+            common.append((term, field))
+        return common
+
     def match_all(self, terms: Sequence[str], filter: Filter, limit: int) -> list[Record]:
         """The records that hold every one of the terms, in headings or not; without terms, all that may be recalled."""
         fields = ("words", "above", "past") if looks_back(filter) else ("words", "above")
         kinds = (VISIBLE, RETIRED) if looks_back(filter) else (VISIBLE,)
-        holding = [(Occur.Must, self._any((term,), fields)) for term in terms]
+        holding = [(Occur.Must, self._any([(term, field) for field in fields])) for term in terms]
         recalled = [(Occur.Should, self._kind(kind)) for kind in kinds]
         clauses = [*holding, (Occur.Must, Query.boolean_query(recalled)), *self._narrow(filter)]
         return [self._record(address) for address in self._find(self._unmasked(clauses), limit)]
@@ -178,24 +245,19 @@ class Shelf:
         wanted = sorted(seq for seq in set(seqs) if seq >= 0)
         if not wanted:
             return []
-        if kind == VISIBLE:
-            return self._standing_at(wanted)
-        return self._look_up(wanted, kind)
-
-    def _standing_at(self, seqs: Sequence[int]) -> list[Record]:
-        """The visible records of seqs; what was looked up before is remembered."""
-        unknown = [seq for seq in seqs if seq not in self._standing]
-        if len(self._standing) + len(unknown) > _REMEMBERED:
-            self._standing.clear()
-            unknown = list(seqs)
+        known = self._standing.setdefault(kind, {})  # what was looked up before
+        unknown = [seq for seq in wanted if seq not in known]
+        if unknown and len(known) + len(unknown) > _REMEMBERED:
+            known.clear()
+            unknown = wanted
         if unknown:
             found: dict[int, list[Record]] = {seq: [] for seq in unknown}
-            for record in self._look_up(unknown, VISIBLE):
+            for record in self._look_up(unknown, kind):
                 for seq in record.unit.seqs:
                     if seq in found:
                         found[seq].append(record)
-            self._standing.update((seq, tuple(records)) for seq, records in found.items())
-        places = {(one.unit.path, one.unit.line): one for seq in seqs for one in self._standing[seq]}
+            known.update((seq, tuple(records)) for seq, records in found.items())
+        places = {(one.unit.path, one.unit.line): one for seq in wanted for one in known[seq]}
         return [places[place] for place in sorted(places)]
 
     def _look_up(self, wanted: list[int], kind: int) -> list[Record]:
@@ -267,14 +329,14 @@ class Shelf:
     def _range(self, field: str, low: int | None, high: int | None) -> Query:
         return Query.range_query(self._schema, field, FieldType.Integer, low, high)
 
-    def _any(self, terms: Sequence[str], fields: Sequence[str]) -> Query:
-        """Records that hold any of the terms; in a heading they count less."""
-        queries = [
-            Query.boost_query(self._term(field, term), _ABOVE) if field == "above" else self._term(field, term)
-            for term in terms
-            for field in fields
-        ]
-        return Query.boolean_query([(Occur.Should, query) for query in queries])
+    def _any(self, asked: Sequence[tuple[str, str]]) -> Query:
+        """Records that hold any of the terms in the field beside it."""
+        return Query.boolean_query([(Occur.Should, self._weighed(term, field)) for term, field in asked])
+
+    def _weighed(self, term: str, field: str) -> Query:
+        """Records that hold a term; in a heading it counts less."""
+        found = self._term(field, term)
+        return Query.boost_query(found, _ABOVE) if field == "above" else found
 
     def _term(self, field: str, term: str) -> Query:
         return Query.term_query(self._schema, field, term, index_option="freq")
@@ -303,6 +365,17 @@ class Shelf:
             if len(self._records) >= _REMEMBERED:
                 self._records.clear()
             self._records[place] = known
+        return known
+
+    def _path(self, address: tantivy.DocAddress) -> str:
+        """The path of the record at an address, without all that a record is."""
+        place = (address.segment_ord, address.doc)
+        known = self._paths.get(place)
+        if known is None:
+            known = path_in(self._searcher.doc(address).get_first("stored") or b"")
+            if len(self._paths) >= _REMEMBERED:
+                self._paths.clear()
+            self._paths[place] = known
         return known
 
     def _stored(self, address: tantivy.DocAddress) -> tuple[str, str, bytes]:

@@ -208,6 +208,9 @@ class _Intake:
         """
         from infinimem.search.shelf import EVIDENCE, RETIRED
 
+        seqs = {seq for event, _ in self.retired for seq in event.seqs}
+        for shelf in shelves:
+            shelf.at_seqs(seqs, EVIDENCE)  # all at once: each is looked up below
         for event, path in self.retired:
             told = [record.unit for shelf in shelves for record in shelf.at_seqs(event.seqs, EVIDENCE)]
             written: set[tuple[int, ...]] = set()

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import mmap
 import re
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
-from infinimem.model import Document, Entry, Problem, Span, Unit
+from infinimem.model import Document, Entry, FileState, Problem, Span, Unit
 from infinimem.store.buffer import evidence_files
 from infinimem.store.layout import EVIDENCE
+from infinimem.store.read import seen_of
 from infinimem.store.transaction import Append
 from infinimem.text.document import Event, events, parse, parse_piece
 from infinimem.text.signature import parse_seqs, render_fields, render_seqs
 
 FEW = 20
+SETTLED = 2_000_000_000
+"""Nanoseconds from which on a file that changes again has another time of change."""
 TAKEN_BACK = "undo"
 """Why an entry is visible again that a flush had retired: no hand put it back."""
 SEQ = re.compile(rb'seq="?([0-9][0-9+-]*)"? *[,>]')
@@ -62,7 +67,18 @@ def evidence_conflicts(root: Path) -> list[Problem]:
 
 
 def line_of_conflict(path: Path) -> int:
-    """The 1-based line of the first conflict marker; 0 where there is none. A search of bytes, so cheap."""
+    """The 1-based line of the first conflict marker; 0 where there is none. A search of bytes, so cheap.
+
+    What was found is remembered of a file that nobody has changed for a while.
+    """
+    status = path.stat()
+    settled = time.time_ns() - status.st_ctime_ns > SETTLED
+    return (known_conflict if settled else known_conflict.__wrapped__)(path, seen_of(status))
+
+
+@lru_cache(1024)
+def known_conflict(path: Path, seen: FileState) -> int:
+    """The line of the first conflict marker in a file that was in this state."""
     with path.open("rb") as file:
         if not path.stat().st_size:
             return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -51,6 +51,7 @@ WRITTEN = re.compile(rb"^- <", re.MULTILINE)
 UNWRITTEN = re.compile(rb"^(?!- <|  |# |\r?$)", re.MULTILINE)
 """A line as `write` appends none: what it means may depend on what stands far below it."""
 FENCED = "`~-*+0123456789"
+NOTHING: Mapping[str, tuple[Signature, str]] = {}
 
 
 def parse(path: str, content: bytes) -> Document:
@@ -92,8 +93,22 @@ def parse_piece(path: str, content: bytes, ending: str = "\n") -> Document:
     return parse_lines(path, split_lines(content), ending)
 
 
-def parse_lines(path: str, lines: tuple[str, ...], ending: str = "") -> Document:
-    """The views of a file's lines; `ending` is the file's terminator where the lines are only a piece of it."""
+def parse_changed(document: Document, lines: tuple[str, ...]) -> Document:
+    """The views of a document's lines after a change; what entries on lines that it had before say is known."""
+    if ending_of(document.lines) != "\n":
+        return parse_lines(document.path, lines)
+    alone = (entry for entry in document.entries if entry.span.stop == entry.span.start + 1)
+    known = {document.lines[entry.span.start]: (entry.signature, entry.text) for entry in alone}
+    return parse_lines(document.path, lines, known=known)
+
+
+def parse_lines(
+    path: str, lines: tuple[str, ...], ending: str = "", known: Mapping[str, tuple[Signature, str]] = NOTHING
+) -> Document:
+    """The views of a file's lines; `ending` is the file's terminator where the lines are only a piece of it.
+
+    `known` says what entries that stand on one line say.
+    """
     header, problems = parse_header(path, lines)
     topic = topic_of(path)
     blocks: list[Block] = []
@@ -111,7 +126,7 @@ def parse_lines(path: str, lines: tuple[str, ...], ending: str = "") -> Document
         line = lines[at] if at else lines[at].removeprefix(BOM)
         start = line.lstrip(" \t")[:1]
         if start and start in "-*+":
-            plain = read_plain(lines, at, line) if ending == "\n" else None
+            plain = read_plain(lines, at, line, known) if ending == "\n" else None
             if plain is not None:
                 signature, text = plain
                 entries.append(Entry(topic, signature, text, names, Span(at, at + 1)))
@@ -160,13 +175,19 @@ def read_heading(line: str, ending: str) -> tuple[int, str]:
     return len(match[1]), name.strip()
 
 
-def read_plain(lines: tuple[str, ...], at: int, line: str) -> tuple[Signature, str] | None:
+def read_plain(
+    lines: tuple[str, ...], at: int, line: str, known: Mapping[str, tuple[Signature, str]] = NOTHING
+) -> tuple[Signature, str] | None:
     """What `read_signed` and `read_text` find, for an entry on one line as `write` makes it; None = ask those.
 
     Nearly all entries are such, and one search for all of their parts costs a quarter.
     """
+    if at + 1 < len(lines) and lines[at + 1][0] in " \t\r\n":
+        return None
+    if known and line in known and line[0] == "-":
+        return known[line]
     match = PLAIN.match(line)
-    if match is None or (at + 1 < len(lines) and lines[at + 1][0] in " \t\r\n"):
+    if match is None:
         return None
     seq, rest, text = match.groups()
     fields = plain_fields(rest)
@@ -445,7 +466,7 @@ def edit(document: Document, edits: Iterable[tuple[Span, Sequence[str]]]) -> Doc
         if new and span.start and not lines[span.start - 1].endswith("\n"):
             lines[span.start - 1] += ending
         lines[span.start : span.stop] = new
-    return parse_lines(document.path, tuple(lines))
+    return parse_changed(document, tuple(lines))
 
 
 def body_tokens(document: Document) -> int:

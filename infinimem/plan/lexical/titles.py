@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -25,6 +25,7 @@ from infinimem.plan.lexical.weigh import is_person, light_terms, subject_terms, 
 from infinimem.text.words import analyse
 
 LONGEST_TITLE = 64
+LONGEST_READ = 100_000  # characters of an entry that are read for a name or a summary
 LONGEST_SLUG = 60
 SLUG_WORDS = 5
 MAIN_SPEAKER = 0.62  # share of the subject words from which a conversation is one speaker's
@@ -233,6 +234,7 @@ def subjects(
     `weights` are the rarity of terms in a wider collection; without them every term counts the same.
     In talk the speakers' own names name no subject; in notes they do (`with_names`).
     """
+    entries = [beginning(entry) for entry in entries]
     names = frozenset() if with_names else vocatives(entries)
     # in a few notes every word counts; in talk, a word said once only where it plainly is a noun
     if len(entries) >= SITTING:
@@ -240,6 +242,11 @@ def subjects(
         if len(found) > 1:
             return found
     return _subjects(entries, count, weights or {}, names, strict=False)
+
+
+def beginning(entry: Entry) -> Entry:
+    """An entry, of a very long one what it begins with: that says what it is about."""
+    return replace(entry, text=entry.text[:LONGEST_READ]) if len(entry.text) > LONGEST_READ else entry
 
 
 def _subjects(
@@ -418,6 +425,7 @@ def _words(text: str) -> tuple[_Word, ...]:
     return tuple(words)
 
 
+@lru_cache(maxsize=1 << 14)
 def _nameable(word: str, german: bool) -> str:
     """The term of a word that can name a subject, else ""."""
     if (
@@ -456,6 +464,8 @@ def ends_in_abbreviation(text: str) -> bool:
 
 def _is_german(text: str) -> bool:
     words = re.findall(r"\w+", text.casefold())
+    if GERMAN_SIGNS.isdisjoint(words):
+        return False
     german = sum(word in GERMAN_SIGNS for word in words)
     return german > sum(word in ENGLISH_SIGNS for word in words)
 
