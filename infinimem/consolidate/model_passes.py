@@ -411,8 +411,9 @@ def doubted(plan: Planning, changes: Sequence[Pair], asked: int) -> list[Pair]:
     A small model fills in the form instead of judging: of a talk it retires two turns in five, each time as sure as
     the example in its prompt. What it said waits for a person then, as whatever a gate holds back.
     """
-    new = {pair.new for pair in changes if pair.relation == "replaces" and pair.conf >= plan.run.gates.supersede}
-    if asked < MANY or len(new) < ALL_BUT * asked:
+    gate = plan.run.gates.supersede
+    new = {pair.new for pair in changes if pair.relation == "replaces" and pair.conf >= gate}
+    if gate <= DOUBT or asked < MANY or len(new) < ALL_BUT * asked:  # so low a gate believes whatever is said
         return list(changes)
     plan.thinker.failures.append(
         f"update: the model lets {len(new)} of {asked} new entries replace older ones, too many to be judged; "
