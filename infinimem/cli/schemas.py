@@ -582,6 +582,7 @@ def timeline_schema() -> Schema:
         "coming": truth("that end is still to come"),
         "observed": text("when the library came to know it"),
         "retired_at": text("when the library let go of it"),
+        "forgotten": rows(number(least=1), "those of by whose words are gone"),
     }
     place = {name: PIECE[name] for name in ("seqs", "topic", "path", "line", "text", "time", "source", "dates")}
     return rows(record(**place, **kind))

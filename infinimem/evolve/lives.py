@@ -300,12 +300,16 @@ def beginning_of(seq: int, lives: Mapping[int, Life], seen: frozenset[int] = fro
         return 0
     unit = life.said() or life.here
     if unit is None:
-        before = [event for event in life.events if event.kind != "forget"][-1:]
-        after = [by for event in before if event.kind == "retire" for by in parse_seqs(event.get("by"))]
-        starts = [start for by in after if (start := beginning_of(by, lives, seen | {seq}))]
+        starts = [start for by in followed_by(life) if (start := beginning_of(by, lives, seen | {seq}))]
         return min(starts, default=0)
     began = happened(unit)
     return began[0] if began else 0
+
+
+def followed_by(life: Life) -> tuple[int, ...]:
+    """What had taken the place of an entry whose words were forgotten."""
+    before = [event for event in life.events if event.kind != "forget"][-1:]
+    return tuple(by for event in before if event.kind == "retire" for by in parse_seqs(event.get("by")))
 
 
 def reworded(unit: Unit, lives: Mapping[int, Life], known_at: int) -> Unit:
