@@ -24,9 +24,9 @@ class Held:
     """A statement and when it held: `since` and `until` are ISO dates, perhaps partial, "" for unknown and for still.
 
     `why` says how it ended and `by` what took its place; `waiting` that this waits for a flush, `coming` that the end
-    is still to come. `forgotten` are those of `by` whose words are gone: then `until` is when what followed them began, as
-    far as anything is known of it, else the day of the flush. `observed` and `retired_at` say from when to when the library knew it. `unit` is the visible line,
-    else the words in evidence.
+    is still to come. `forgotten` are those of `by` whose words are gone: then `until` is when what followed them
+    began, as far as anything is known of it, else the day of the flush. `observed` and `retired_at` say from when to
+    when the library knew it. `unit` is the visible line, else the words in evidence.
     """
 
     unit: Unit
