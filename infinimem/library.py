@@ -566,7 +566,9 @@ class Library:
         from infinimem.readers.memory import catalog, open_memory
 
         index = self.index()
-        memory = open_memory(index.root, index, filter, self.settings.text("language"), self.clock)
+        memory = open_memory(
+            index.root, index, filter, self.settings.text("language"), self.clock, self.settings.retention
+        )
         rows = [(row.topic, row.tokens, row.summary) for row in catalog(memory) if not row.guest]
         passes = None if filter == Filter() else lambda units: index.passing(units, filter)
         return plan_template(index.root, IndexFinder(index.root, index), rows, self.settings, most_tokens, passes)
@@ -831,7 +833,9 @@ class Library:
 
         index = self.index_at(filter)
         hits = index.search(query, k, filter)
-        memory = open_memory(self.place(), index, filter, self.settings.text("language"), self.clock)
+        memory = open_memory(
+            self.place(), index, filter, self.settings.text("language"), self.clock, self.settings.retention
+        )
         return marked_hits(memory, hits)
 
     def ask(
@@ -866,7 +870,9 @@ class Library:
             from infinimem.readers.links import with_both_sides
 
             language = self.settings.text("language")
-            memory = open_memory(self.place(), self.index_at(filter), filter, language, self.clock)
+            memory = open_memory(
+                self.place(), self.index_at(filter), filter, language, self.clock, self.settings.retention
+            )
             shown = ask(memory.index, question, k, filter, lambda hits: led_to_now(memory, hits))
             return self._noted(question, filter, with_both_sides(memory, shown))
         from infinimem.readers.agentic import Limits
@@ -875,7 +881,14 @@ class Library:
         from infinimem.readers.run import answer
 
         place = self.place_for_model()
-        memory = open_memory(place, self.index_at(filter, place), filter, self.settings.text("language"), self.clock)
+        memory = open_memory(
+            place,
+            self.index_at(filter, place),
+            filter,
+            self.settings.text("language"),
+            self.clock,
+            self.settings.retention,
+        )
         count = self.settings.count
         limits = Limits(count("ask.rounds"), count("ask.tokens"), count("model.context"))
         found = answer(
@@ -936,7 +949,9 @@ class Library:
         from infinimem.readers.memory import open_memory
 
         index = self.index_at(filter) if look else self._past(filter) or self._as_it_was("index") or self.index()
-        memory = open_memory(self.place(), index, filter, self.settings.text("language"), self.clock)
+        memory = open_memory(
+            self.place(), index, filter, self.settings.text("language"), self.clock, self.settings.retention
+        )
         return disputes(memory, units)
 
     def catalog(self, *, filter: Filter = Filter()) -> list[CatalogRow]:

@@ -11,7 +11,7 @@ import pytest
 from infinimem import Library
 from infinimem.config import load_settings
 from infinimem.errors import BadInput, InfinimemError
-from infinimem.model import Create, Extend, Join
+from infinimem.model import Create, Extend, Filter, Join
 from infinimem.plan.paper import Plan
 from tests.access.test_laws import told
 from tests.forgetting.test_forget import holding
@@ -262,3 +262,21 @@ def test_a_rule_that_cannot_be_read(library: Library, text: str, message: str) -
     with pytest.raises(BadInput) as error:
         load_settings(library.root)
     assert message in str(error.value)
+
+
+def test_what_a_rule_lets_go_is_marked_before_the_flush_that_retires_it(library: Library) -> None:
+    """As what has expired by a date of its own: it is marked and comes last; at past dates it held."""
+    rules(library, "retention:\n- {where: {source: tool:*}, after: 90d}")
+    library.write("The ticket of the boiler is open, the boiler ticket.", source="tool:jira")
+    library.write("Maya wrote about the ticket of the boiler and of other things in the house.", source="user")
+    for flushed in (False, True):
+        fresh, old = later(library, 90), later(library, 91)
+        assert [(hit.seqs, hit.unit.retired) for hit in fresh.search("boiler ticket")] == [((1,), ""), ((2,), "")]
+        assert [(hit.seqs, hit.unit.retired) for hit in old.search("boiler ticket")] == [((2,), ""), ((1,), "expired")]
+        answer = old.ask("the boiler ticket", reader="bm25")
+        assert [(piece.seqs, piece.retired) for piece in answer.evidence] == [((2,), ""), ((1,), "expired")]
+        then = old.search("boiler ticket", filter=Filter(as_of="2026-06"))
+        assert [(hit.seqs, hit.unit.retired) for hit in then] == [((1,), ""), ((2,), "")]
+        if not flushed:
+            library.flush()
+    assert [step.seq for step in later(library, 91).flush().retired] == [1]

@@ -131,7 +131,9 @@ EXAMPLES = {
 def memory_for(library: Library, filter: Filter) -> Memory:
     """The library as agents may see it now; for this thread alone."""
     index = library.index()
-    return open_memory(index.root, index, filter, library.settings.text("language"), library.clock)
+    return open_memory(
+        index.root, index, filter, library.settings.text("language"), library.clock, library.settings.retention
+    )
 
 
 def run(

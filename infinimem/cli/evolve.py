@@ -235,6 +235,7 @@ def held_values(held: Held) -> dict[str, Any]:
         "dates": date_values(unit.text, unit.time or unit.observed),
         **when,
         "by": list(held.by),
+        "forgotten": list(held.forgotten),
         "observed": unit.observed,
     }
 
@@ -258,6 +259,9 @@ def held_words(held: Held) -> tuple[str, ...]:
     by = render_seqs(held.by)
     link = {"duplicate": "duplicate of", "split": "split into"}.get(held.why, f"{held.why} by")
     then = f"{link} {by}" if by else held.why
+    then += " (forgotten)" if held.forgotten == held.by != () else ""
+    if held.forgotten not in ((), held.by):
+        then += f" ({render_seqs(held.forgotten)} forgotten)"
     then += " (at the next flush)" if held.waiting and not held.coming else " (to come)" if held.waiting else ""
     return (
         held.since[:16] if unit.time else noted(held.since),

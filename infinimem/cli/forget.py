@@ -14,6 +14,11 @@ from infinimem.cli.talk import emit, flush, is_terminal, out, say
 from infinimem.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from infinimem.fleet.forget import Below
+    from infinimem.fleet.search import Trouble
     from infinimem.forgetting.forget import Forgotten
     from infinimem.forgetting.history import History
     from infinimem.library import Library
@@ -31,6 +36,7 @@ COMMANDS = 4
         "infinimem forget 43 --dry-run",
         "infinimem forget 43 --yes",
         "infinimem forget --where source=Ines --dry-run",
+        "infinimem forget --root . --pattern 'Nord\\w+' --dry-run",
         "infinimem forget --pattern 'Nord\\w+' --copies --yes",
     )
 )
@@ -45,21 +51,26 @@ def forget(
     copies: Annotated[bool, typer.Option("--copies", help="Entries that repeat or quote them, too.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    root: Annotated[str, typer.Option(metavar="DIR", help="In every library below a folder.")] = "",
 ) -> int:
     """Erase entries for good: their words in every file of the library, what was made from them, what points to them.
 
     It cannot be undone. Afterwards every file is searched; what still holds the words is listed by file and line,
     what is no text and may hold them by name, and the exit code is 5. Evidence keeps that the number was forgotten,
-    and when.
+    and when. With --root a library in which it cannot be done is named, and makes the exit code 5.
     """
-    library = open_library(ctx)
     asked: dict[str, Any] = {
-        "seqs": seqs_of(seqs or []),
         "where": dict(pair_of(text, "--where") for text in where or ()),
         "pattern": pattern,
         "ignore_case": ignore_case,
         "copies": copies,
     }
+    if root:
+        if seqs:
+            raise BadInput("a number is one library's: use -L DIR, or say --where or --pattern for all below --root")
+        return forget_root(ctx, root, asked, dry_run=dry_run, yes=yes)
+    library = open_library(ctx)
+    asked["seqs"] = seqs_of(seqs or [])
     if not (seqs or where or pattern):
         raise BadInput("say what to forget: a seq such as 12, --where source=Ines, or --pattern 'Nordlys'")
     if not dry_run and not yes and not agreed(library, asked):
@@ -77,15 +88,126 @@ def forget(
     return report.exit_code
 
 
+def forget_root(ctx: typer.Context, root: str, asked: dict[str, Any], *, dry_run: bool, yes: bool) -> int:
+    """Forget in every library below a folder, and tell what became of each that holds what is meant.
+
+    The exit code is 1 where no entry is meant, 5 where something was left undone or still holds the words.
+    """
+    from infinimem.cli.find import NO_LIBRARY, root_folder, tell_troubles
+
+    folder = root_folder(root)
+    if not dry_run and not yes and not agreed_below(folder, asked):
+        return 1
+    done = done_below(folder, asked, dry_run=dry_run)
+    troubles = tuple(trouble_of(one) for one in done if one.why)
+    meant = [one for one in done if one.report.seqs]
+    entries = sum(len(one.report.seqs) for one in meant)
+    if wants_json(ctx):
+        emit(
+            {
+                "root": str(folder),
+                "searched": len(done) - len(troubles),
+                "entries": entries,
+                "libraries": [{"library": one.path, **values_of(one.report)} for one in meant],
+                "troubles": [{"path": one.path, "why": one.why} for one in troubles],
+            }
+        )
+    else:
+        tell_below(folder, meant)
+        what = "would be forgotten" if dry_run else "forgotten"
+        number = count(len(done), "library", "libraries")
+        out(f"{number} below {shown(str(folder))}: {count(entries, 'entry', 'entries')} {what} in {len(meant):,}")
+        tell_troubles(troubles)
+        if dry_run and meant:
+            say("nothing was changed; with --yes instead of --dry-run they would be gone for good")
+    if not done:
+        say(NO_LIBRARY.format(folder=shown(str(folder))))
+    if troubles or any(one.report.exit_code == 5 for one in meant if not dry_run):
+        return 5
+    return 0 if meant else 1
+
+
+def done_below(folder: Path, asked: dict[str, Any], *, dry_run: bool) -> list[Below]:
+    """What became of every library below a folder, by path."""
+    import os
+
+    from infinimem.cli.progress import libraries_to_show, progress
+    from infinimem.fleet.forget import forget_below
+
+    done: list[Below] = []
+    try:
+        with progress() as show:
+            total = libraries_to_show(folder)
+            audience = os.environ.get("INFINIMEM_AUDIENCE", "")
+            verb = "looking" if dry_run else "forgetting"
+            done.extend(
+                forget_below(
+                    folder,
+                    **asked,
+                    dry_run=dry_run,
+                    audience=audience,
+                    progress=lambda number: show(verb, number, total),
+                )
+            )
+    except KeyboardInterrupt:
+        if not dry_run:
+            say("interrupted: the libraries at work are finished; run it again for the rest")
+        raise
+    return sorted(done, key=lambda one: one.path)
+
+
+def agreed_below(folder: Path, asked: dict[str, Any]) -> bool:
+    """Whether a person who has seen what would go in all of them wants it gone."""
+    from infinimem.cli.find import tell_troubles
+
+    refuse_unasked()
+    done = done_below(folder, asked, dry_run=True)
+    meant = [one for one in done if one.report.seqs]
+    tell_below(folder, meant)
+    tell_troubles([trouble_of(one) for one in done if one.why])
+    if not meant:
+        say("no entry is meant; nothing to forget")
+        return False
+    entries = sum(len(one.report.seqs) for one in meant)
+    libraries = count(len(meant), "library", "libraries")
+    return says_yes(f"Forget {count(entries, 'entry', 'entries')} in {libraries} for good? [y/N] ")
+
+
+def trouble_of(one: Below) -> Trouble:
+    """Why nothing was forgotten in a library."""
+    from infinimem.fleet.search import Trouble
+
+    return Trouble(one.path, one.why)
+
+
+def tell_below(folder: Path, meant: Sequence[Below]) -> None:
+    """What became of each library, below its name."""
+    import os
+
+    for one in meant:
+        out(paint(shown(os.path.relpath(one.path, folder)), "bold cyan"))
+        (tell_plan if one.report.dry_run else tell)(one.report)
+
+
 def agreed(library: Library, asked: dict[str, Any]) -> bool:
     """Whether a person who has seen what would go wants it gone."""
-    if not (is_terminal() and is_terminal(sys.stdin)):
-        raise BadInput("this cannot be undone, so nothing was forgotten; look with --dry-run, then say --yes")
+    refuse_unasked()
     report = library.forget(**asked, dry_run=True)
     tell_plan(report)
     if not report.seqs:
         return False
-    out("Forget for good? [y/N] ", end="")
+    return says_yes("Forget for good? [y/N] ")
+
+
+def refuse_unasked() -> None:
+    """Raise `BadInput` where nobody can be asked."""
+    if not (is_terminal() and is_terminal(sys.stdin)):
+        raise BadInput("this cannot be undone, so nothing was forgotten; look with --dry-run, then say --yes")
+
+
+def says_yes(question: str) -> bool:
+    """What a person answers."""
+    out(question, end="")
     flush(sys.stdout)
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 

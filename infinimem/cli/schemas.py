@@ -50,6 +50,7 @@ ABOUT = {
     "edit": "edit --json: what was saved, signed and found wrong",
     "watch": "watch --json: one event, on a line of its own",
     "forget": "forget --json: what was erased, what still holds it",
+    "forget-root": "forget --root DIR --json: what was erased in each of many libraries",
     "settings": "config --json: settings with values and origins",
     "schema": "schema --json: the names of the schemas",
     "mcp": "mcp --json: the tools that agents get",
@@ -250,6 +251,12 @@ def output_schema(name: str) -> Schema:
             return record(path=text(), conflicts=number())
         case "forget":
             return forget_schema()
+        case "forget-root":
+            return record(
+                root=text(), searched=number("libraries"), entries=number("forgotten, or meant with dry_run"),
+                libraries=rows(forget_schema(library=text("its path")), "those that hold what is meant"),
+                troubles=rows(record(path=text(), why=text()), "libraries in which nothing was forgotten"),
+            )  # fmt: skip
         case _:
             return view_schema(name)
 
@@ -337,10 +344,11 @@ def report_schema() -> Schema:
     )
 
 
-def forget_schema() -> Schema:
-    """What `forget` prints."""
+def forget_schema(**of_many: Schema) -> Schema:
+    """What `forget` prints; `of_many` is told of one of many libraries."""
     place = {"path": text(), "line": number("0 is the file's name")}
     return record(
+        **of_many,
         seqs=rows(number(least=1)),
         at=text("ISO 8601"),
         dry_run=truth(),
@@ -574,6 +582,7 @@ def timeline_schema() -> Schema:
         "coming": truth("that end is still to come"),
         "observed": text("when the library came to know it"),
         "retired_at": text("when the library let go of it"),
+        "forgotten": rows(number(least=1), "those of by whose words are gone"),
     }
     place = {name: PIECE[name] for name in ("seqs", "topic", "path", "line", "text", "time", "source", "dates")}
     return rows(record(**place, **kind))

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, time
+from datetime import datetime
 from pathlib import Path
 
 from infinimem.config import Retention, Settings
+from infinimem.consolidate.expiry import has_expired
 from infinimem.consolidate.run import Finder, Run, prepare, siblings, spare_for, waits, with_seqs
 from infinimem.errors import BadPlan
 from infinimem.model import CURRENT, Create, Document, Entry, Extend, Join, Link, Outcome, Retire, Step, Unit
@@ -19,7 +20,6 @@ from infinimem.store.evidence import read_records
 from infinimem.store.proposals import read_proposals
 from infinimem.text.document import body_tokens, title_of
 from infinimem.text.signature import parse_seqs, render_seqs
-from infinimem.text.when import period
 from infinimem.text.words import analyse
 
 CANDIDATES = 8
@@ -165,42 +165,10 @@ def supersede_overdue(run: Run, index: Finder) -> None:
 def expire(run: Run, settings: Settings) -> None:
     """Buffered entries whose `expires` date has passed, or whom no retention rule keeps, go straight to evidence."""
     for entry in list(run.desk.waiting.values()):
-        if has_expired(entry.signature.fields, run.now, settings):
+        if has_expired(entry.signature.fields, datetime.fromisoformat(run.now), settings.retention):
             for seq in entry.seqs:
                 spare_for(run, seq)
                 run.take(Retire(seq, 0, "expired"))
-
-
-def has_expired(fields: Sequence[tuple[str, str]], now: str, settings: Settings, do: str = "retire") -> bool:
-    """Whether an entry with these fields is over: by its own date, or by a retention rule that says what to `do`."""
-    known = dict(fields)
-    if do == "retire" and is_past(known.get("expires", ""), now):
-        return True
-    age = age_of(known, now)
-    return any(rule.do == do and rule.matches(known) and age > rule.after for rule in settings.retention)
-
-
-def age_of(fields: Mapping[str, str], now: str) -> float:
-    """Seconds since an entry was written down, else since what it tells; negative where it does not say."""
-    written = end_of(fields.get("observed", "") or fields.get("time", ""))
-    return -1.0 if written is None else (datetime.fromisoformat(now) - written).total_seconds()
-
-
-def is_past(date: str, now: str) -> bool:
-    """Whether an ISO date, possibly partial, lies wholly before a timestamp. What is no date never does."""
-    end = end_of(date)
-    return end is not None and end < datetime.fromisoformat(now)
-
-
-def end_of(text: str) -> datetime | None:
-    """The moment that an ISO date ends with: of a day, month or year its last; where no zone is named, in UTC."""
-    days = period(text)
-    if days is None:
-        return None
-    if len(text) <= len("2026-05-01"):
-        return datetime.combine(days[1], time.max, UTC)
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def expire_in_topics(run: Run, index: Finder, settings: Settings) -> None:
@@ -219,10 +187,11 @@ def expired_units(index: Finder, now: str, settings: Settings) -> list[Unit]:
         *index.expiring(),
         *(unit for rule in settings.retention if rule.do == "retire" for unit in aged(index, rule)),
     ]
+    moment = datetime.fromisoformat(now)
     found = {
         (unit.path, unit.line): unit
         for unit in units
-        if unit.topic != CURRENT and unit.seqs and has_expired(unit.fields, now, settings)
+        if unit.topic != CURRENT and unit.seqs and has_expired(unit.fields, moment, settings.retention)
     }
     return list(found.values())
 
@@ -236,7 +205,8 @@ def to_forget(index: Finder, now: str, settings: Settings) -> list[int]:
     """The seqs that a retention rule wants forgotten, wherever they stand by now."""
     rules = [rule for rule in settings.retention if rule.do == "forget"]
     units = [unit for rule in rules for old in (False, True) for unit in aged(index, rule, retired=old)]
-    gone = {seq for unit in units if has_expired(unit.fields, now, settings, "forget") for seq in unit.seqs}
+    moment = datetime.fromisoformat(now)
+    gone = {seq for unit in units if has_expired(unit.fields, moment, rules, "forget") for seq in unit.seqs}
     return sorted(gone)
 
 

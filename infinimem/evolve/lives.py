@@ -17,7 +17,7 @@ from infinimem.errors import StorageFailed
 from infinimem.indexing import ATTEMPTS, commit_mark, finish_commit, found_in
 from infinimem.model import CURRENT, Entry, Filter, Signature, Unit, path_of
 from infinimem.plan.rules import may_succeed
-from infinimem.search.records import NEVER, asked_interval, happened, interval, known
+from infinimem.search.records import NEVER, asked_interval, happened, interval, known, last_moment
 from infinimem.store.evidence import TAKEN_BACK, Record, all_records
 from infinimem.store.read import list_files, read_file
 from infinimem.text.document import Event
@@ -218,7 +218,7 @@ def was_there(life: Life, lives: Mapping[int, Life], held_at: int | None, known_
 
 def is_by_date(unit: Unit, event: Event) -> bool:
     """Whether an entry was retired for a date of its own, which says when it held no longer."""
-    return event.get("why") == "expired" and interval(unit.get("expires")) is not None
+    return event.get("why") == "expired" and last_moment(unit) is not None
 
 
 def divided_at(unit: Unit, lives: Mapping[int, Life]) -> int:
@@ -242,9 +242,9 @@ def known_from(unit: Unit) -> int:
 def holds(unit: Unit, end: int, moment: int, *, begun: bool = True) -> bool:
     """Whether what an entry says held at a moment; unless it must have `begun`, also if that was still to come."""
     began = happened(unit)
-    expires = interval(unit.get("expires"))
+    expires = last_moment(unit)
     has_begun = not begun or began is None or began[0] <= moment
-    return has_begun and moment < end and (expires is None or moment <= expires[1])
+    return has_begun and moment < end and (expires is None or moment <= expires)
 
 
 def end_of(unit: Unit, life: Life, lives: Mapping[int, Life], known_at: int) -> int:
@@ -300,12 +300,16 @@ def beginning_of(seq: int, lives: Mapping[int, Life], seen: frozenset[int] = fro
         return 0
     unit = life.said() or life.here
     if unit is None:
-        before = [event for event in life.events if event.kind != "forget"][-1:]
-        after = [by for event in before if event.kind == "retire" for by in parse_seqs(event.get("by"))]
-        starts = [start for by in after if (start := beginning_of(by, lives, seen | {seq}))]
+        starts = [start for by in followed_by(life) if (start := beginning_of(by, lives, seen | {seq}))]
         return min(starts, default=0)
     began = happened(unit)
     return began[0] if began else 0
+
+
+def followed_by(life: Life) -> tuple[int, ...]:
+    """What had taken the place of an entry whose words were forgotten."""
+    before = [event for event in life.events if event.kind != "forget"][-1:]
+    return tuple(by for event in before if event.kind == "retire" for by in parse_seqs(event.get("by")))
 
 
 def reworded(unit: Unit, lives: Mapping[int, Life], known_at: int) -> Unit:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infinimem.evolve.lives import Life, in_order, life_of
+from infinimem.evolve.lives import Life, followed_by, in_order, life_of
+from infinimem.forgetting.survey import forgotten_seqs
 from infinimem.model import Unit
 from infinimem.readers.memory import Waiting, waiting
 from infinimem.search.records import NEVER, happened, is_over
@@ -23,8 +24,9 @@ class Held:
     """A statement and when it held: `since` and `until` are ISO dates, perhaps partial, "" for unknown and for still.
 
     `why` says how it ended and `by` what took its place; `waiting` that this waits for a flush, `coming` that the end
-    is still to come. `observed` and `retired_at` say from when to when the library knew it. `unit` is the visible line,
-    else the words in evidence.
+    is still to come. `forgotten` are those of `by` whose words are gone: then `until` is when what followed them
+    began, as far as anything is known of it, else the day of the flush. `observed` and `retired_at` say from when to
+    when the library knew it. `unit` is the visible line, else the words in evidence.
     """
 
     unit: Unit
@@ -35,6 +37,7 @@ class Held:
     retired_at: str = ""
     waiting: bool = False
     coming: bool = False
+    forgotten: tuple[int, ...] = ()
 
 
 def timeline(root: Path, index: Index, seqs: Iterable[int], moment: int) -> list[Held]:
@@ -63,6 +66,7 @@ def whole_story(root: Path, index: Index, seqs: Iterable[int], there: Waiting) -
     for old, unit in later.items():
         for seq in unit.seqs:
             before.setdefault(seq, set()).add(old)
+    gone_before = forgotten_before(root)
     fresh = set(seqs)
     while fresh:
         records = read_records(root, fresh)
@@ -73,6 +77,8 @@ def whole_story(root: Path, index: Index, seqs: Iterable[int], there: Waiting) -
             near.update(before.get(seq, ()), later[seq].seqs if seq in later else ())
             event = lives[seq].retirement()
             near.update(parse_seqs(event.get("by")) if event is not None else ())
+            near.update(followed_by(lives[seq]) if is_gone(lives[seq]) else ())
+            near.update(gone_before.get(seq, ()))
             near.update(lives[seq].here.seqs if lives[seq].here is not None else ())  # type: ignore[union-attr]
         fresh = near - lives.keys()
     return lives
@@ -100,9 +106,42 @@ def held_of(life: Life, lives: dict[int, Life], there: Waiting, moment: int) -> 
     elif why == "split":
         until = event.get("at")[:10]
     else:
-        ends = [start_words(next_unit) for seq in by if (next_unit := unit_in(lives.get(seq))) is not None]
-        until = min((end for end in ends if end), default=event.get("at")[:10])
-    return Held(unit, since, until, why, by, event.get("at"))
+        until = min((end for seq in by if (end := first_words(lives, seq))), default=event.get("at")[:10])
+    gone = tuple(seq for seq in by if seq in lives and is_gone(lives[seq]))
+    return Held(unit, since, until, why, by, event.get("at"), forgotten=gone)
+
+
+def forgotten_before(root: Path) -> dict[int, list[int]]:
+    """The entries whose words were forgotten, by what had taken their place."""
+    found: dict[int, list[int]] = {}
+    gone = forgotten_seqs(root)
+    records = read_records(root, gone) if gone else {}
+    for seq in gone:
+        for by in followed_by(life_of(seq, records[seq], None)):
+            found.setdefault(by, []).append(seq)
+    return found
+
+
+def is_gone(life: Life) -> bool:
+    """Whether nothing is left of an entry but that it was forgotten."""
+    return unit_in(life) is None and any(event.kind == "forget" for event in life.events)
+
+
+def first_words(lives: dict[int, Life], seq: int) -> str:
+    """From when an entry held, as a date to read; of a forgotten one, when what had followed it began."""
+    waiting, seen = [seq], set[int]()
+    starts: list[tuple[tuple[int, int], str]] = []
+    while waiting:
+        seq = waiting.pop()
+        if seq in seen or seq not in lives:
+            continue
+        seen.add(seq)
+        unit = unit_in(lives[seq])
+        if unit is None:
+            waiting += followed_by(lives[seq])
+        elif said := start_words(unit):
+            starts.append((happened(unit) or (NEVER, NEVER), said))
+    return min(starts)[1] if starts else ""
 
 
 def unit_in(life: Life | None) -> Unit | None:

@@ -223,7 +223,9 @@ def evidence_one(asked: Ask) -> Told:
     library, place = opened(asked)
     index = library.index_at(asked.filter, place)
     index.common = asked.statistics
-    memory = open_memory(place, index, asked.filter, library.settings.text("language"), library.clock)
+    memory = open_memory(
+        place, index, asked.filter, library.settings.text("language"), library.clock, library.settings.retention
+    )
     answer = with_both_sides(
         memory, ask(index, asked.query, asked.k, asked.filter, lambda hits: led_to_now(memory, hits))
     )

@@ -345,10 +345,13 @@ def mark_one(ask: Ask) -> Marked:
 
     library, place = opened(ask)
     language = library.settings.text("language")
-    if is_plain(ask, place, language, moment_of(library.clock())):
+    rules = library.settings.retention
+    if not rules and is_plain(ask, place, language, moment_of(library.clock())):
         return Marked(ask.path, tuple(Found(ask.path, hit) for hit in ask.hits))
     filter = own_filter(library, place, ask.filter)
-    memory = open_memory(place, library.index_at(filter, place), filter, language, library.clock)
+    memory = open_memory(
+        place, library.index_at(filter, place), filter, language, library.clock, library.settings.retention
+    )
     hits = marked_hits(memory, ask.hits)
     facing: dict[tuple[str, int], list[Unit]] = {}
     for unit, other in disputes(memory, [hit.unit for hit in hits]):

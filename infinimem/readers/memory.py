@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infinimem.consolidate.expiry import has_expired
 from infinimem.errors import Unreadable
 from infinimem.indexing import put_back, read_found
 from infinimem.model import CURRENT, HOLDS_FROM, Filter, Hit, Unit
@@ -16,10 +17,12 @@ from infinimem.search.records import asked_interval, is_about_a_date, is_coming,
 from infinimem.text.signature import parse_seqs
 
 if TYPE_CHECKING:
+    from infinimem.config import Retention
     from infinimem.search.index import CatalogRow, Index
 
 Place = tuple[str, int]
 """Path and first line of a unit: what tells it from others during one ask."""
+NO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 LONGEST_CHAIN = 20
 """Replacements that are followed from an entry to what holds now."""
 
@@ -40,7 +43,7 @@ class Memory:
     """A library under a filter, as it is during one ask. `newer` is what holds in the place of some seqs already.
 
     `moment` is when what is shown should hold: now, or as `known_at` says; 0 where all of it held when it was asked
-    to.
+    to. `retention` are the rules by which a flush at `now` would retire what is shown.
     """
 
     root: Path
@@ -51,6 +54,8 @@ class Memory:
     moment: int = 0
     pages: dict[str, tuple[Unit, ...]] = field(default_factory=dict)
     """Documents that were parsed already."""
+    now: datetime = NO_TIME
+    retention: tuple[Retention, ...] = ()
 
     @property
     def is_narrow(self) -> bool:
@@ -59,16 +64,23 @@ class Memory:
 
 
 def open_memory(
-    root: Path, index: Index, filter: Filter, language: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    root: Path,
+    index: Index,
+    filter: Filter,
+    language: str,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    retention: Sequence[Retention] = (),
 ) -> Memory:
-    """A library as a reader may see it."""
+    """A library as a reader may see it; what was held or known at a date no rule of `retention` of today marks."""
     if filter.as_of:
         return Memory(root, index, filter, language)
     if filter.known_at:  # what was replaced by then is not there
         return Memory(root, index, filter, language, {}, asked_interval(filter.known_at)[1])
-    moment = moment_of(now())
+    today = now()
+    moment = moment_of(today)
     units = index.passing([*index.superseding(), *index.announced()], filter)
-    return Memory(root, index, filter, language, waiting(index, units, moment).newer, moment)
+    newer = waiting(index, units, moment).newer
+    return Memory(root, index, filter, language, newer, moment, now=today, retention=tuple(retention))
 
 
 def waiting(index: Index, units: Iterable[Unit], moment: int) -> Waiting:
@@ -193,9 +205,14 @@ def marked(memory: Memory, unit: Unit) -> Unit:
         return replaced(unit, later)
     if not memory.moment:
         return unit
-    if is_over(unit, memory.moment):
+    if is_over(unit, memory.moment) or is_kept_no_longer(memory, unit):
         return replace(unit, retired="expired")
     return replace(unit, fields=(*unit.fields, (HOLDS_FROM, unit.time))) if has_not_begun(memory, unit) else unit
+
+
+def is_kept_no_longer(memory: Memory, unit: Unit) -> bool:
+    """Whether a rule of the settings has the next flush retire a unit."""
+    return bool(memory.retention and unit.seqs) and has_expired(unit.fields, memory.now, memory.retention)
 
 
 def has_not_begun(memory: Memory, unit: Unit) -> bool:

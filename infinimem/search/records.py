@@ -12,6 +12,7 @@ from infinimem.errors import BadInput
 from infinimem.model import Filter, Unit, path_of
 from infinimem.search.rank import Candidate, Sitting
 from infinimem.text.document import parse_piece
+from infinimem.text.when import end_of
 from infinimem.text.words import analyse, date_terms, is_date_term, says_when
 
 _quoted = json.encoder.encode_basestring
@@ -199,8 +200,18 @@ def is_about_a_date(text: str, time: str, moment: int) -> bool:
 
 def is_over(unit: Unit, moment: int) -> bool:
     """Whether a unit's own date of expiry lies wholly before a moment."""
-    found = interval(unit.get("expires"))
-    return found is not None and found[1] < moment
+    end = last_moment(unit)
+    return end is not None and end < moment
+
+
+def last_moment(unit: Unit) -> int | None:
+    """The last moment of a unit's own date of expiry; None where it has none, or what it has is no date."""
+    date = unit.get("expires")
+    end = end_of(date) if date else None
+    try:
+        return None if end is None else moment_of(end)
+    except OverflowError:  # a zone leads beyond the calendar
+        return NEVER
 
 
 def is_announced(unit: Unit) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 
 from infinimem.text.words import analyse, date_terms
@@ -18,6 +18,7 @@ Days = tuple[date, date]
 
 TIME_OF_DAY = r"[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?"
 ISO = re.compile(rf"(?!0000)(\d{{4}})(?:-(\d\d)(?:-(\d\d)(?:{TIME_OF_DAY})?)?)?", re.ASCII)
+TIME_OF_DAY_PARTS = re.compile(r"[T ]\d\d:\d\d(:\d\d(\.\d+)?)?", re.ASCII)
 WORD = re.compile(r"\w+")
 ROUGHLY = timedelta(days=20)
 """Periods shorter than this are named for one day in them (`last week`); who names a longer one knows no day."""
@@ -37,6 +38,30 @@ def period(time: str) -> Days | None:
         return month_of(year, month) if month else (date(year, 1, 1), date(year, 12, 31))
     except ValueError:
         return None
+
+
+def end_of(date: str) -> datetime | None:
+    """The last moment of an ISO date, possibly partial, in UTC where it names no zone; None if it is none.
+
+    What it leaves open lies before its end: of a month the last day, of 09:30 the last second.
+    """
+    days = period(date)
+    if days is None:
+        return None
+    if len(date) <= len("2026-05-01"):
+        return datetime.combine(days[1], time.max, UTC)
+    clock = TIME_OF_DAY_PARTS.search(date)
+    assert clock is not None
+    moment = datetime.fromisoformat(date)
+    if not clock[2]:
+        moment = moment.replace(microsecond=999_999, second=moment.second if clock[1] else 59)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def is_past(date: str, now: datetime) -> bool:
+    """Whether an ISO date, possibly partial, lies wholly before a moment. What is no date never does."""
+    end = end_of(date)
+    return end is not None and end < now
 
 
 def is_said(time: str, text: str, at: str) -> bool:

@@ -291,6 +291,7 @@ OUTPUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("split", ("split", "maya-work")),
     ("merge", ("merge", "maya-work", "maya-home")),
     ("forget", ("forget", "13", "--dry-run")),
+    ("forget-root", ("forget", "--root", ".", "--where", "source=Ines", "--dry-run")),
     ("forget", ("forget", "--where", "source=Ines", "--yes")),
     ("split", ("split", "41", "Maya joined Nordlys", "as a staff engineer.")),
     ("trace", ("trace", "41")),

@@ -508,3 +508,24 @@ def test_what_was_replaced_by_something_forgotten_held_until_the_next_known_one(
     library.forget([2])
     assert [hit.seqs for hit in library.search("Maya works", filter=Filter(as_of="2020-02"))] == [(1,)]
     assert [hit.seqs for hit in library.search("Maya works", filter=Filter(as_of="2020-07"))] == [(3,)]
+
+
+def test_the_timeline_says_what_is_known_of_what_took_a_place_and_was_forgotten(
+    library: Library, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its end is when the next known one began, as at every past date; from either end the whole chain is told."""
+    library.write("Maya works at Fjord Labs.", time="2020-01")
+    library.write("Maya works at Nordlys.", time="2020-03", supersedes=1)
+    library.write("Maya works at Zorblatt.", time="2020-04", supersedes=2)
+    library.write("Maya works at Bolt.", time="2020-06", supersedes=3)
+    library.flush(planner="lexical")
+    library.forget([2, 3])
+    for about in (1, 4):
+        old, new = library.timeline(about)
+        assert (old.unit.seqs, old.since, old.until, old.by, old.forgotten) == ((1,), "2020-01", "2020-06", (2,), (2,))
+        assert (new.unit.seqs, new.since, new.until) == ((4,), "2020-06", "")
+    assert main(["-L", str(library.root), "timeline", "1"]) == 0
+    assert "superseded by 2 (forgotten)" in capsys.readouterr().out
+    library.forget([4])  # of the last of a chain nothing is known: the day on which the library let go of it
+    [row] = library.timeline(1)
+    assert (row.until, row.forgotten) == (row.retired_at[:10], (2,))
