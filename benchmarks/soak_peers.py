@@ -339,14 +339,14 @@ def drive(peer: str, folder: Path, tool: str, name: str, seed: str, log: Path) -
             print(f"told {this}", file=file, flush=True)
 
 
-def storm(name: str, tool: str, seconds: float, writers: int, seed: int) -> dict[str, Any]:
+def storm(name: str, tool: str, seconds: float, writers: int, seed: int, keep: Path | None = None) -> dict[str, Any]:
     """Writers on one peer, one killed every second or so; what was tried, told, lost, doubled and damaged."""
     with faulty_model(PEERS[name], seed) as model:
-        figures = storm_of(name, tool, seconds, 1 if PEERS[name].alone else writers, seed)
+        figures = storm_of(name, tool, seconds, 1 if PEERS[name].alone else writers, seed, keep)
         return {**figures, "model calls": len(model.requests)}
 
 
-def storm_of(name: str, tool: str, seconds: float, writers: int, seed: int) -> dict[str, Any]:
+def storm_of(name: str, tool: str, seconds: float, writers: int, seed: int, keep: Path | None) -> dict[str, Any]:
     """The storm itself."""
     peer = PEERS[name]
     folder = Path(tempfile.mkdtemp(prefix="soak-peer-"))
@@ -380,7 +380,10 @@ def storm_of(name: str, tool: str, seconds: float, writers: int, seed: int) -> d
                 killed += 1
         for process in processes:
             end(process)
-        return {"killed": killed, **counted(peer, folder, place, tool)}
+        figures = {"killed": killed, **counted(peer, folder, place, tool)}
+        if keep is not None and figures["lost"]:
+            shutil.copytree(folder, keep / folder.name, symlinks=True)
+        return figures
     finally:
         for process in processes:
             end(process)
@@ -513,6 +516,7 @@ def main() -> None:
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--seeds", default="1,2,3", help="A run of every peer for each.")
     parser.add_argument("--only", default="", help="Only the peer of this name.")
+    parser.add_argument("--keep", type=Path, help="Keep the stores, and the writers' logs, of runs that lost entries.")
     parser.add_argument("--json", type=Path)
     for tool in ("jrnl", "nb", "basic-memory", "server-memory", "paper"):
         parser.add_argument(f"--{tool}", default="", metavar="PATH")
@@ -530,7 +534,7 @@ def main() -> None:
             if peer.tool and not tool:
                 print(f"{name}: not driven; give --{peer.tool.replace('_', '-')} PATH", file=sys.stderr)
                 continue
-            runs.setdefault(name, []).append(storm(name, tool, given.seconds, given.writers, seed))
+            runs.setdefault(name, []).append(storm(name, tool, given.seconds, given.writers, seed, given.keep))
             print(f"seed {seed}, {name}: {runs[name][-1]}", file=sys.stderr, flush=True)
     rows = {name: summed(figures) for name, figures in runs.items()}
     print(table(("", *next(iter(rows.values()))), [(name, *row.values()) for name, row in rows.items()]))
