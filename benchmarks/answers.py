@@ -446,7 +446,7 @@ def run(
         started, told = time.monotonic(), model.told if model else 0.0
         answer = library.ask(question.text, reader=setting.reader, k=given.k, switches=switches)
         mark = marks(question, answer, time.monotonic() - started + (model.told if model else 0.0) - told)
-        if given.judge and question.answerable:
+        if given.judge and question.answerable and setting.reader != "bm25":
             mark["judged"] = judged(question, answer)
         mark["library"] = at
         marked.append(mark)
