@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -712,3 +713,55 @@ def test_odd_names_and_numbers_end_in_one_line(library: Library) -> None:
         library.read("\udcff")
     assert len(library.grep("one", limit=10**30)) == 1
     assert len(library.search("one", 10**30)) == 1
+
+
+def typed_and_signed(library: Library) -> tuple[Path, str]:
+    """A page into which three lines were typed, two of them alike, all signed by a flush; and how it was before."""
+    library.write("Maya works at Fjord Labs.")
+    library.flush(plan=Plan((Create("work", "Work"), Extend("work", "", (1,)))))
+    page = library.root / "topics" / "work.md"
+    page.write_text(page.read_text() + "- The boat has berth 12.\n- Tea at four.\n- Tea at four.\n")
+    unsigned = page.read_text()
+    library.flush()
+    assert re.findall(r"<seq=(\d+), source=hand", page.read_text()) == ["2", "3", "4"]
+    return page, unsigned
+
+
+def test_an_editor_that_saves_over_lines_signed_meanwhile_gets_the_same_numbers(library: Library) -> None:
+    """It had the page open: nothing is twice in evidence, nothing is retired, and the order stays."""
+    page, unsigned = typed_and_signed(library)
+    signed = page.read_text()
+    evidence = {path: path.read_bytes() for path in (library.root / "evidence").iterdir()}
+    page.write_text(unsigned.replace("- Tea at four.\n", "- A new line.\n- Tea at four.\n", 1))
+    library.write("Ines sings.")
+    library.flush()
+    assert "- <seq=2, " in page.read_text()
+    assert re.findall(r"<seq=(\d+), source=hand[^>]*> (.*)", page.read_text()) == [
+        ("2", "The boat has berth 12."), ("6", "A new line."), ("3", "Tea at four."), ("4", "Tea at four."),
+    ]  # fmt: skip
+    assert [line for line in signed.splitlines() if "source=hand" in line] == [
+        line for line in page.read_text().splitlines() if "source=hand" in line and "new line" not in line
+    ]
+    now = "".join(path.read_text() for path in (library.root / "evidence").iterdir())
+    assert now.startswith("".join(content.decode() for content in evidence.values()))
+    assert now.count("The boat has berth 12.") == 1
+    assert "event=retire" not in now
+    assert {one.problem.code for one in library.check()} <= {"count"}
+    page.write_text(unsigned)
+    library.flush()  # nothing waits: still it is seen
+    assert re.findall(r"<seq=(\d+), source=hand", page.read_text()) == ["2", "3", "4"]
+
+
+def test_the_same_words_typed_beside_a_signed_line_or_after_its_end_are_a_new_entry(library: Library) -> None:
+    page, _ = typed_and_signed(library)
+    page.write_text(page.read_text() + "- The boat has berth 12.\n- Tea at four, not five.\n")
+    library.flush()
+    assert re.findall(r"<seq=(\d+), source=hand", page.read_text()) == ["2", "3", "4", "5", "6"]
+    library.forget([5])
+    library.write("The boat has berth 14.", supersedes=2)
+    library.flush()
+    assert library.trace(2).fate == "superseded"
+    page.write_text(page.read_text() + "- The boat has berth 12.\n")
+    library.flush()
+    assert "- <seq=8, source=hand" in page.read_text()
+    assert {one.problem.code for one in library.check()} <= {"count"}
