@@ -228,6 +228,7 @@ def values_of(report: Forgotten) -> dict[str, Any]:
         "searched": report.searched,
         "remains": [{"path": one.path, "line": one.line, "what": one.what} for one in report.remains],
         "unread": list(report.unread),
+        "media": list(report.media),
         "notes": list(report.notes),
         "git": {
             "repository": history.repository,
@@ -272,13 +273,20 @@ def tell(report: Forgotten) -> None:
             place = f"{one.path}:{one.line}" if one.line else one.path
             out(f"  {paint(shown(place), 'cyan')}: {shown(on_one_line(one.what))}")
     else:
-        out(f"{searched}: none{' of those that are text' * bool(report.unread)} holds their words")
+        out(f"{searched}: none{' of those that are text' * bool(report.unread or report.media)} holds their words")
     if report.unread:
-        more = f" and {len(report.unread) - SHOWN:,} more" * (len(report.unread) > SHOWN)
         number = count(len(report.unread), "place is", "places are")
-        named = shown(", ".join(report.unread[:SHOWN]))
-        say(f"{number} no text (UTF-8), or cannot be read, and may hold them; look there yourself: {named}{more}")
+        named = first(report.unread)
+        say(f"{number} no text (UTF-8), or cannot be read, and may hold them; look there yourself: {named}")
+    if report.media:
+        number = count(len(report.media), "picture, sound or film", "pictures, sounds or films")
+        say(f"{number} may show them: {first(report.media)}")
     tell_history(report.history)
+
+
+def first(paths: Sequence[str]) -> str:
+    """The first paths, and how many more there are."""
+    return shown(", ".join(paths[:SHOWN])) + f" and {len(paths) - SHOWN:,} more" * (len(paths) > SHOWN)
 
 
 def tell_files(report: Forgotten) -> None:

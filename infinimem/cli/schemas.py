@@ -361,6 +361,7 @@ def forget_schema(**of_many: Schema) -> Schema:
         searched=number("files, afterwards"),
         remains=rows(record(**place, what=text()), "what still holds the words"),
         unread=rows(text(), "files that are no text in UTF-8, or cannot be read, inside which the search does not see"),
+        media=rows(text(), "pictures, sounds and films"),
         notes=rows(text()),
         git=record(
             repository=text("empty where there is none"),

@@ -36,7 +36,7 @@ from infinimem.forgetting.traces import (
     linked_below,
     traces_of,
 )
-from infinimem.forgetting.words import Words, is_plain, readable, words_of
+from infinimem.forgetting.words import Words, is_media, is_plain, readable, words_of
 from infinimem.model import Change, Document, Entry, Span, path_of, topic_of
 from infinimem.store import transaction
 from infinimem.store.buffer import hold, next_seq, note_state
@@ -66,8 +66,9 @@ class Forgotten:
     """What was forgotten. `changed`, `removed` and `renamed` are files of the library, `erased` what else held it.
 
     `copies` are other entries with the same words, still there. `remains` is what a search of all `searched` files
-    found afterwards; `unread` are those that are no text, or cannot be read, inside which it does not see. `places` is
-    where it stood: path, line, seq. With `dry_run` nothing was changed, nor searched.
+    found afterwards; `unread` are those that are no text, or cannot be read, inside which it does not see, `media` the
+    pictures, sounds and films among all. `places` is where it stood: path, line, seq. With `dry_run` nothing was
+    changed, nor searched.
     """
 
     seqs: tuple[int, ...] = ()
@@ -82,6 +83,7 @@ class Forgotten:
     copies: tuple[Copy, ...] = ()
     remains: tuple[Remain, ...] = ()
     unread: tuple[str, ...] = ()
+    media: tuple[str, ...] = ()
     searched: int = 0
     notes: tuple[str, ...] = ()
     history: History = field(default_factory=History)
@@ -158,8 +160,17 @@ def forget_held(
     report = report_of(done, at, dry_run=False)
     history = History() if again else history_of(root, done.words)
     copies = as_they_stand(root, report.copies)
+    media = tuple(path for path in unread if is_media(known_content(root, path) or b""))
+    unread = tuple(path for path in unread if path not in media)
     return replace(
-        report, copies=copies, remains=remains, unread=unread, searched=searched, notes=tuple(notes), history=history
+        report,
+        copies=copies,
+        remains=remains,
+        unread=unread,
+        media=media,
+        searched=searched,
+        notes=tuple(notes),
+        history=history,
     )
 
 

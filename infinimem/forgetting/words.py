@@ -275,6 +275,18 @@ def is_plain(content: bytes) -> bool:
     return True
 
 
+MEDIA = re.compile(
+    rb"\x89PNG|\xff\xd8\xff|GIF8|BM....\0\0|II\*\0|MM\0\*"
+    rb"|RIFF....(?:WEBP|WAVE|AVI )|....ftyp|ID3|\xff[\xe2-\xfb]|OggS|fLaC|\x1aE\xdf\xa3",
+    re.DOTALL,
+)
+
+
+def is_media(content: bytes) -> bool:
+    """Whether bytes begin as pictures, sounds and films do: words may be seen or heard in them, but not read."""
+    return MEDIA.match(content) is not None
+
+
 ESCAPE = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\x[0-9a-fA-F]{2}|\\[nt"/]')
 
 

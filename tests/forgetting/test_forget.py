@@ -349,7 +349,7 @@ def test_a_folder_behind_a_symbolic_link_is_searched_and_named(library: Library,
     (library.root / "within").symlink_to(library.root / "topics")
     report = library.forget([1])
     assert [(one.path, one.what) for one in report.remains] == [("attic/deep/old.md", "what it links to")]
-    assert report.unread == ("attic/scan.png",)
+    assert (report.unread, report.media) == ((), ("attic/scan.png",))
     assert (tmp_path / "attic" / "deep" / "old.md").read_text().endswith("Zorblatt has a boat.\n")
 
 
@@ -360,7 +360,9 @@ def test_where_a_file_is_no_text_it_is_done_in_part(library: Library) -> None:
     report = library.forget([1])
     assert (report.remains, report.unread, report.exit_code) == ((), ("old.md.gz",), 5)
     (library.root / "old.md.gz").unlink()
-    assert library.forget([2]).exit_code == 0
+    (library.root / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF")
+    report = library.forget([2])
+    assert (report.unread, report.media, report.exit_code) == ((), ("photo.jpg",), 0), "no picture makes it fail"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
