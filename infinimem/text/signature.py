@@ -126,12 +126,12 @@ def parse_fields(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
     return tuple(fields), match.end()
 
 
-@lru_cache(4096)
 def plain_fields(text: str) -> tuple[tuple[str, str], ...] | None:
     """The fields of `, time=2026-01-03, source=user`, as they follow a seq; None where more care is due."""
     if not text.isprintable() or " ," in text or "= " in text or text[-1:] == " " or ", seq=" in text:
         return None
-    return tuple([(key, value) for key, _, value in [field.partition("=") for field in text.split(", ")[1:]]])
+    pairs = [field.split("=", 1) for field in text.split(", ")[1:]]
+    return tuple([(key, value) for key, value in pairs])
 
 
 def parse_escaped(text: str) -> tuple[tuple[tuple[str, str], ...], int]:
