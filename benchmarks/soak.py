@@ -29,7 +29,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -225,7 +225,9 @@ def storm_round(folder: Path, chance: random.Random, counts: Counts, given: argp
     erased = Erased()
     remade: set[str] = set()
     processes: dict[str, subprocess.Popen[bytes]] = {}
-    with serving(model) as url:
+    with serving(model) as url, ExitStack() as ending:
+        ending.callback(stop.set)
+        ending.callback(lambda: [process.kill() for process in processes.values()])
         threads = [
             *(
                 threading.Thread(target=flush_again_and_again, args=(root, url, chance.random(), stop, counts))

@@ -129,14 +129,19 @@ def nb(folder: Path, tool: str) -> Write:
 
 def basic_memory(folder: Path, tool: str) -> Write:
     """basic-memory's own MCP server, one for each client, as clients start it: a note for each entry."""
-    places = {"BASIC_MEMORY_HOME": str(folder / "notes"), "BASIC_MEMORY_CONFIG_DIR": str(folder / "settings")}
-    call = connect([tool, "mcp"], {"HOME": str(folder), **places})
+    call = basic_memory_server(folder, tool)
 
     def write(name: str, text: str) -> None:
         note = {"title": name, "directory": "notes", "content": text}
         call("tools/call", {"name": "write_note", "arguments": note})
 
     return write
+
+
+def basic_memory_server(folder: Path, tool: str) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+    """A server of basic-memory on a store."""
+    places = {"BASIC_MEMORY_HOME": str(folder / "notes"), "BASIC_MEMORY_CONFIG_DIR": str(folder / "settings")}
+    return connect([tool, "mcp"], {"HOME": str(folder), **places})
 
 
 def server_memory(folder: Path, tool: str) -> Write:
@@ -432,6 +437,7 @@ def counted(peer: Peer, folder: Path, place: Path, tool: str) -> dict[str, Any]:
     """What the logs say was tried and told, held against what the peer has."""
     lines = [line.split() for log in folder.glob("w*.log") for line in log.read_text().splitlines()]
     tried, told = ({line[1] for line in lines if line[0] == what and len(line) > 1} for what in ("tried", "told"))
+    reading = reads(peer, place, tool)  # first: basic-memory's next server writes the files that a killed one owed
     text = content(peer, place)
     whole = Counter(found[1] for found in NAME.finditer(text) if found[2])
     cut = {found[1] for found in NAME.finditer(text) if not found[2]} - set(whole)
@@ -442,7 +448,7 @@ def counted(peer: Peer, folder: Path, place: Path, tool: str) -> dict[str, Any]:
         "lost": len(told - set(whole) - cut),
         "doubled": sum(number > 1 for number in whole.values()),
         "damaged": len(cut),
-        "reads afterwards": reads(peer, place, tool),
+        "reads afterwards": reading,
     }
 
 
@@ -469,6 +475,10 @@ def reads(peer: Peer, place: Path, tool: str) -> str:
         if peer.kind == "server-memory":
             call = connect(["node", tool], {"MEMORY_FILE_PATH": str(place / "memory.jsonl")})
             call("tools/call", {"name": "read_graph", "arguments": {}})  # the server ends when this process does
+        elif peer.kind == "basic-memory":
+            call = basic_memory_server(place, tool)
+            call("tools/call", {"name": "read_note", "arguments": {"identifier": "notes/w0000-1"}})
+            time.sleep(10.0)
         elif peer.kind == "paper":
             run([tool, str(Path(__file__).with_name("soak_paper.py")), os.environ[MODEL], str(place), "--list"])
         elif peer.kind == "jrnl":
