@@ -123,6 +123,7 @@ def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
         if key:
             known = find_key(root, key)
             if known:
+                flush_to_disk(root)  # its writer may have been killed while it waited for that
                 first_lines = [text.split("\n", 1)[0] for _, text in drafts]
                 return Appended(tuple(known), stored=False, differs=list(known.values()) != first_lines)
         earlier = repeats(root, drafts)
@@ -251,15 +252,20 @@ def store_missing(root: Path, note: int, written: Written, drafts: Sequence[Draf
         again = [drafts[at] for at in gone]
         confirm(root, put(root, note, again, [written.seqs[at] for at in gone]), again, note, tries - 1)
     else:  # an editor does not wait for the disk
-        current = open_buffer(root / BUFFER)
-        try:
-            sync(current)
-        except OSError as error:
-            raise StorageFailed(
-                f"{BUFFER} may not be on disk: {error.strerror}; look at it before you write it again"
-            ) from error
-        finally:
-            os.close(current)
+        flush_to_disk(root)
+
+
+def flush_to_disk(root: Path) -> None:
+    """Wait until CURRENT is on disk, whoever has written it."""
+    current = open_buffer(root / BUFFER)
+    try:
+        sync(current)
+    except OSError as error:
+        raise StorageFailed(
+            f"{BUFFER} may not be on disk: {error.strerror}; look at it before you write it again"
+        ) from error
+    finally:
+        os.close(current)
 
 
 def append_known(root: Path, note: int, entries: Sequence[Entry]) -> None:

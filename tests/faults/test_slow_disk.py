@@ -71,6 +71,16 @@ def test_a_key_is_kept_from_others_until_it_is_on_disk(library: Library, monkeyp
     assert free == [False]
 
 
+def test_a_repeated_key_is_told_of_what_is_on_disk(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wrote it may have been killed while it waited for the disk."""
+    library.write(WORDS, key="k")
+    while_waiting(monkeypatch, lambda: None, fails=True)
+    with pytest.raises(StorageFailed, match=r"CURRENT\.md may not be on disk"):
+        library.write(WORDS, key="k")
+    assert library.write(WORDS, key="k") == [3]
+    assert everywhere(library).count(f"> {WORDS}") == 1
+
+
 def test_a_flush_takes_along_what_waits_for_the_disk(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     while_waiting(monkeypatch, lambda: library.flush(planner="lexical"))
     assert library.write(WORDS) == [3]
