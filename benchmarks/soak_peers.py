@@ -525,7 +525,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--seeds", default="1,2,3", help="A run of every peer for each.")
-    parser.add_argument("--only", default="", help="Only the peer of this name.")
+    parser.add_argument("--only", choices=list(PEERS), help="Only the peer of this name.")
     parser.add_argument("--keep", type=Path, help="Keep the stores, and the writers' logs, of runs that lost entries.")
     parser.add_argument("--json", type=Path)
     for tool in ("jrnl", "nb", "basic-memory", "server-memory", "paper"):
@@ -538,7 +538,7 @@ def main() -> None:
     runs: dict[str, list[dict[str, Any]]] = {}
     for seed in seeds:
         for name, peer in PEERS.items():
-            if given.only not in ("", name):
+            if given.only not in (None, name):
                 continue
             tool = getattr(given, peer.tool) if peer.tool else ""
             if peer.tool and not tool:
@@ -546,6 +546,8 @@ def main() -> None:
                 continue
             runs.setdefault(name, []).append(storm(name, tool, given.seconds, given.writers, seed, given.keep))
             print(f"seed {seed}, {name}: {runs[name][-1]}", file=sys.stderr, flush=True)
+    if not runs:
+        parser.error("no peer could be driven")
     rows = {name: summed(figures) for name, figures in runs.items()}
     print(table(("", *next(iter(rows.values()))), [(name, *row.values()) for name, row in rows.items()]))
     results = [{"peer": name, **row, "runs": runs[name]} for name, row in rows.items()]
