@@ -33,7 +33,16 @@ from infinimem.store.layout import (
     evidence_names,
 )
 from infinimem.store.lock import exclusive, is_stand_in
-from infinimem.store.note import evidence_looks, fingerprint, get_note, log_size, noted_seq, set_note, set_ready
+from infinimem.store.note import (
+    evidence_looks,
+    fingerprint,
+    get_note,
+    log_size,
+    noted_seq,
+    read_note,
+    set_note,
+    set_ready,
+)
 from infinimem.text.signature import parse_seqs
 
 OWN = frozenset({LOCK, FLUSH_LOCK, WATCH_LOCK, EDIT_LOCK, LOG, LOOKED, COMMIT, MANIFEST, UNDO, KEPT, INDEX})
@@ -171,6 +180,10 @@ def reserve_seqs(root: Path, note: int, following: int) -> None:
 
 def next_seq(root: Path, note: int) -> int:
     """The seq that the next write will get. Call it under the lock that `note` is."""
+    here = stat_if_there(root / BUFFER)
+    known = read_note(note, fingerprint(here, log_size(root), evidence_looks(root))) if here is not None else None
+    if known is not None:
+        return known[0]
     content = read_if_there(root / BUFFER)
     logged = highest_seq(read_if_there(root / LOG))
     return max(highest_seq(content), logged, evidence_high(root), noted_seq(note) - 1) + 1
