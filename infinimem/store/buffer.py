@@ -33,7 +33,7 @@ from infinimem.store.layout import (
     evidence_names,
 )
 from infinimem.store.lock import exclusive, is_stand_in
-from infinimem.store.note import evidence_looks, fingerprint, get_note, log_size, noted_seq, set_note, set_ready
+from infinimem.store.note import evidence_looks, fingerprint, get_note, log_size, noted_seq, set_ready, set_rest
 from infinimem.text.signature import parse_seqs
 
 OWN = frozenset({LOCK, FLUSH_LOCK, WATCH_LOCK, EDIT_LOCK, LOG, LOOKED, COMMIT, MANIFEST, UNDO, KEPT, INDEX})
@@ -127,7 +127,7 @@ def mend_append(root: Path, note: int) -> None:
                 os.ftruncate(descriptor, offset)
                 sync(descriptor)
                 os.ftruncate(log, logged)
-            set_note(note, "")
+            set_rest(note, int(words[7]) if len(words) > 7 else 1)  # an older version did not say which seq comes next
         finally:
             os.close(log)
     except OSError as error:
@@ -166,7 +166,7 @@ def reserve_seqs(root: Path, note: int, following: int) -> None:
     """Have the next write begin at `following`: the seqs before it are somebody's, even if nothing comes of them."""
     note_state(root, note, following)
     if noted_seq(note) < following:
-        set_note(note, f"ready unknown lf {following}")
+        set_rest(note, following)
 
 
 def next_seq(root: Path, note: int) -> int:
