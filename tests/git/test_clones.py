@@ -354,6 +354,25 @@ def test_a_merge_that_left_nothing_to_do_is_not_finished_again_elsewhere(pair: C
     assert fresh.files() == one.files()
 
 
+def test_an_entry_is_not_lost_when_two_merges_are_finished_at_once_and_one_number_was_given_twice(
+    tmp_path: Path,
+) -> None:
+    """The first merge left nothing to do where it was made; the clone that finishes both gave the number, too."""
+    one, two, three = make_clones(tmp_path, ["one", "two", "three"])
+    three.library.write("zqboatz is blue.")
+    one.library.write("zqtilez is red.")
+    one.sync()
+    (two.root / "note.txt").write_text("Not of memory.")
+    two.commit("a note")
+    two.pull()
+    git(two.root, "push", "-q", "origin", "HEAD:main")
+    three.sync()
+    for clone in (one, two, three):
+        clone.sync()
+        assert words_in((clone.root / "CURRENT.md").read_text()) == {"zqboatz", "zqtilez"}
+        assert not clone.library.check()
+
+
 def test_tables_that_both_sides_add_in_one_place_stay_whole(pair: Callable[..., list[Clone]]) -> None:
     one, two = pair()
     topic = next((one.root / "topics").glob("*.md")).name
