@@ -662,11 +662,15 @@ def put_words(desk: Desk, path: str, stays: Entry, edited: Entry) -> None:
 
 
 def settle_buffer(desk: Desk, base: Side, keeps: Side, yields: Side) -> None:
-    """What one side flushed and the other edited in CURRENT stands in its topic, with the new words."""
+    """What one side flushed and the other edited in CURRENT stands in its topic, with the new words.
+
+    So does what one side took back out of a topic that stays, because the other side has edited it.
+    """
     buffer = desk.documents.get(BUFFER)
     if buffer is None or buffer.blocking:
         return
     shown = desk.shown()
+    before = {**{seq: entry for seq, (_, entry) in base.shown.items()}, **base.buffered()}
     spans = []
     for entry in buffer.entries:
         places = shown.get(entry.seq, [])
@@ -674,7 +678,7 @@ def settle_buffer(desk: Desk, base: Side, keeps: Side, yields: Side) -> None:
         if not places or not known:
             continue
         path, line = places[0]
-        was = base.buffered().get(entry.seq)
+        was = before.get(entry.seq)
         if was is not None and line.seqs == entry.seqs and line.text == was.text != entry.text:
             put_words(desk, path, line, entry)
         elif line.text != entry.text and (was is None or entry.text != was.text):

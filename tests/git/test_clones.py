@@ -282,6 +282,21 @@ def with_lisbon(one: Clone, two: Clone) -> str:
     return one.shown()[1][0]
 
 
+def test_an_entry_that_one_took_back_and_the_other_edited_stands_once_with_the_new_words(
+    pair: Callable[..., list[Clone]],
+) -> None:
+    one, two = pair()
+    one.library.write("Maya works at Nordlys zq9z.")
+    one.library.flush("lexical")
+    merged(one, two)
+    one.library.undo()
+    two.change_words(4, "Maya works at Nordlys zq9z, on the pier.")
+    merged(one, two)
+    assert "zq9z" not in (one.root / "CURRENT.md").read_text()
+    assert one.shown()[4][1] == "Maya works at Nordlys zq9z, on the pier."
+    assert_kept(one, {"zq0z", "zq1z", "zq2z", "zq9z"})
+
+
 def test_what_one_adds_to_a_topic_that_the_other_merged_away_follows_it(pair: Callable[..., list[Clone]]) -> None:
     one, two = pair()
     topic = with_lisbon(one, two)
