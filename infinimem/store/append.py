@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from infinimem.store.buffer import (
     with_ending,
 )
 from infinimem.store.files import PRIVATE_FILE, sync, write_all
-from infinimem.store.layout import BUFFER, BUFFER_HEAD, LOG
+from infinimem.store.layout import BUFFER, BUFFER_HEAD, LOG, MANIFEST
 from infinimem.store.note import (
     evidence_looks,
     fingerprint,
@@ -222,7 +223,10 @@ def confirm(
         with contextlib.ExitStack() as held:
             if note is None:
                 note = held.enter_context(held_again(root, failed))
-            if failed is None or not still_there(root / BUFFER, written.buffer):
+            replaced = not still_there(root / BUFFER, written.buffer)
+            if failed is None or replaced:
+                if not replaced:
+                    let_settle(root / BUFFER)
                 seqs = store_missing(root, note, written, drafts, tries)
             else:
                 what = take_back(root, note, written)
@@ -260,8 +264,14 @@ def store_missing(root: Path, note: int, written: Written, drafts: Sequence[Draf
     if gone:
         again = [drafts[at] for at in gone]
         seqs = dict(enumerate(written.seqs))
-        put_again = put(root, note, again, () if taken else [seqs[at] for at in gone])
-        seqs.update(zip(gone, confirm(root, put_again, again, note, tries - 1), strict=True))
+        try:
+            put_again = put(root, note, again, () if taken else [seqs[at] for at in gone])
+            seqs.update(zip(gone, confirm(root, put_again, again, note, tries - 1), strict=True))
+        except BaseException:  # nor may the log of writes know of the first time
+            with contextlib.suppress(OSError, StorageFailed, ChangedOnDisk):
+                if not (root / MANIFEST).exists():
+                    cut_out(root, written)
+            raise
         return tuple(seqs.values())
     current = open_buffer(root / BUFFER)
     try:
@@ -453,6 +463,16 @@ def still_there(path: Path, descriptor: int) -> bool:
     except OSError:  # whoever takes the lock then says what has become of the library
         return False
     return there.st_ino == os.fstat(descriptor).st_ino
+
+
+def let_settle(path: Path) -> None:
+    """Wait until nobody is in the middle of saving a file: most programs empty it first. A second at most."""
+    for _ in range(50):
+        before = stat_if_there(path)
+        time.sleep(0.02)
+        after = stat_if_there(path)
+        if before and after and after.st_size and before.st_mtime_ns == after.st_mtime_ns:
+            return
 
 
 def still_whole(written: Written) -> bool:

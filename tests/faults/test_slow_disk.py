@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -116,6 +117,45 @@ def test_an_editor_saves_in_place_over_what_waits_for_the_disk(
     text = current.read_text()
     assert text.count(f"> {WORDS}") == text.count("And another.") == 1
     assert text.count("A line typed by hand.") == 9
+
+
+def test_an_editor_that_is_in_the_middle_of_saving_is_waited_for(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = library.root / "CURRENT.md"
+
+    def save() -> None:
+        text = current.read_text()
+        current.write_text("")
+        threading.Timer(0.05, current.write_text, [text]).start()
+
+    while_waiting(monkeypatch, save)
+    assert library.write(WORDS) == [3]
+    assert current.read_text().count(WORDS) == 1
+    assert_sound(library)
+
+
+def test_a_disk_that_refuses_after_an_editor_saved_over_it_leaves_nothing_to_recover(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = library.root / "CURRENT.md"
+    old = current.read_text()
+    saved: list[int] = []
+
+    def refuse(descriptor: int) -> None:
+        if not saved:
+            saved.append(descriptor)
+            beside = current.with_suffix(".tmp")
+            beside.write_text(old)
+            beside.replace(current)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(append, "sync", refuse)
+    with pytest.raises(StorageFailed, match="nothing was stored"):
+        library.write(WORDS)
+    monkeypatch.undo()
+    assert WORDS not in everywhere(library)
+    assert_sound(library)
 
 
 @pytest.mark.parametrize("typed", ["ferry", "\n"])
