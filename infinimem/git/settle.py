@@ -510,10 +510,10 @@ def mend_buffer(
     lines = bare_lines(buffer)
     ending = ending_of(buffer.lines)
     edits: list[tuple[Span, tuple[str, ...]]] = []
-    seen: set[tuple[int, ...]] = set()
+    seen: set[tuple[tuple[int, ...], str]] = set()
     for entry in buffer.entries:
-        again = entry.seqs in seen
-        seen.add(entry.seqs)
+        again = (entry.seqs, entry.observed) in seen  # one that only has the same number is renumbered by its own merge
+        seen.add((entry.seqs, entry.observed))
         right = wanted.get(entry.seqs)
         both = entry.seq in keeps.buffered() or entry.seq in yields.buffered() or entry.seq in base.buffered()
         if (
@@ -523,7 +523,7 @@ def mend_buffer(
             and lines[entry.span.start : entry.span.stop] in known
         ):
             continue  # both sides changed its words: `check` names it
-        if again or (right is None and both and entry.seq in records):
+        if again or (right is None and both and entry.seq in records and knows(records[entry.seq], entry)):
             edits.append((entry.span, ()))
         elif right is not None and right.text != entry.text and is_torn(entry, right):
             edits.append((entry.span, entry_lines(right.signature, right.text, ending)))
@@ -532,6 +532,11 @@ def mend_buffer(
     there = {seq for entry in desk.documents[BUFFER].entries for seq in entry.seqs} | desk.shown().keys()
     missing = [entry for seqs, entry in wanted.items() if there.isdisjoint(seqs) and seqs[0] not in records]
     append_to_buffer(desk, missing if complete else [])
+
+
+def knows(record: Record, entry: Entry) -> bool:
+    """Whether evidence speaks of this entry, not of another with the same number."""
+    return not record.entries or any(one.observed in ("", entry.observed) for _, one in record.entries)
 
 
 def is_torn(entry: Entry, right: Entry) -> bool:
@@ -657,11 +662,15 @@ def put_words(desk: Desk, path: str, stays: Entry, edited: Entry) -> None:
 
 
 def settle_buffer(desk: Desk, base: Side, keeps: Side, yields: Side) -> None:
-    """What one side flushed and the other edited in CURRENT stands in its topic, with the new words."""
+    """What one side flushed and the other edited in CURRENT stands in its topic, with the new words.
+
+    So does what one side took back out of a topic that stays, because the other side has edited it.
+    """
     buffer = desk.documents.get(BUFFER)
     if buffer is None or buffer.blocking:
         return
     shown = desk.shown()
+    before = {**{seq: entry for seq, (_, entry) in base.shown.items()}, **base.buffered()}
     spans = []
     for entry in buffer.entries:
         places = shown.get(entry.seq, [])
@@ -669,7 +678,7 @@ def settle_buffer(desk: Desk, base: Side, keeps: Side, yields: Side) -> None:
         if not places or not known:
             continue
         path, line = places[0]
-        was = base.buffered().get(entry.seq)
+        was = before.get(entry.seq)
         if was is not None and line.seqs == entry.seqs and line.text == was.text != entry.text:
             put_words(desk, path, line, entry)
         elif line.text != entry.text and (was is None or entry.text != was.text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,17 @@ from infinimem.store.buffer import (
     with_ending,
 )
 from infinimem.store.files import PRIVATE_FILE, sync, write_all
-from infinimem.store.layout import BUFFER, BUFFER_HEAD, LOG
-from infinimem.store.note import evidence_looks, fingerprint, log_size, noted_seq, read_note, set_note, set_ready
+from infinimem.store.layout import BUFFER, BUFFER_HEAD, LOG, MANIFEST
+from infinimem.store.note import (
+    evidence_looks,
+    fingerprint,
+    log_size,
+    noted_seq,
+    read_note,
+    set_note,
+    set_ready,
+    set_rest,
+)
 from infinimem.text.signature import parse_seqs, render_rest, render_signature
 
 HIGHEST_SEQ = 10**18 - 1
@@ -85,7 +95,7 @@ class Written:
     """Entries at the end of CURRENT that may not be on disk yet: their seqs, and in both files where they begin.
 
     `lines` are those of CURRENT, after a `lead` that ends what stood there before; `copy` those of the log of writes.
-    Both files are open until `confirm` closes them.
+    Both files are open until `confirm` closes them. `following` is the seq that was to come next before.
     """
 
     seqs: Sequence[int]
@@ -96,6 +106,7 @@ class Written:
     copy: bytes
     log: int
     logged: int
+    following: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +140,11 @@ def append(root: Path, drafts: Sequence[Draft], key: str = "") -> Appended:
         earlier = repeats(root, drafts)
         written = put(root, note, drafts)
         if key:  # who repeats it is told of what is on disk, so nobody else has the lock before it is
-            confirm(root, written, drafts, note)
+            seqs = confirm(root, written, drafts, note)
     if not key:
-        confirm(root, written, drafts)
-    said = tuple((written.seqs[at], seq) for at, seq in earlier.items())
-    return Appended(tuple(written.seqs), repeats=said, too_new=not_before(drafts, written.seqs))
+        seqs = confirm(root, written, drafts)
+    said = tuple((seqs[at], seq) for at, seq in earlier.items())
+    return Appended(tuple(seqs), repeats=said, too_new=not_before(drafts, seqs))
 
 
 def not_before(drafts: Sequence[Draft], seqs: Sequence[int]) -> tuple[int, ...]:
@@ -170,9 +181,7 @@ def repeats(root: Path, drafts: Sequence[Draft]) -> dict[int, int]:
 
 def store(root: Path, note: int, drafts: Sequence[Draft], seqs: Sequence[int] = ()) -> Sequence[int]:
     """Append entries under the lock that `note` is; their seqs, and they are on disk."""
-    written = put(root, note, drafts, seqs)
-    confirm(root, written, drafts, note)
-    return written.seqs
+    return confirm(root, put(root, note, drafts, seqs), drafts, note)
 
 
 def put(root: Path, note: int, drafts: Sequence[Draft], seqs: Sequence[int] = ()) -> Written:
@@ -194,31 +203,39 @@ def put(root: Path, note: int, drafts: Sequence[Draft], seqs: Sequence[int] = ()
     return written
 
 
-def confirm(root: Path, written: Written, drafts: Sequence[Draft], note: int | None = None, tries: int = 20) -> None:
+def confirm(
+    root: Path, written: Written, drafts: Sequence[Draft], note: int | None = None, tries: int = 20
+) -> Sequence[int]:
     """Wait until the disk has what was `put` there, under the lock that `note` is or without it; close its files.
 
-    On failure it is taken out again. Where CURRENT is another file by then, a commit has taken the entries along, or
-    an editor saved over them: those that stand nowhere are appended once more.
+    On failure it is taken out again. Where CURRENT is another file by then, or has other words in their place, a
+    commit has taken the entries along, or an editor saved over them: those that stand nowhere are appended once more.
+    Gives the seqs that they have in the end.
     """
+    seqs = written.seqs
     failed: BaseException | None = None
     try:
         try:
             sync(written.buffer)
         except BaseException as error:  # an interrupt, too: nobody was told that they are stored
             failed = error
-        if failed is None and still_there(root / BUFFER, written.buffer):
-            return
+        if failed is None and still_there(root / BUFFER, written.buffer) and still_whole(written):
+            return seqs
         with contextlib.ExitStack() as held:
             if note is None:
                 note = held.enter_context(held_again(root, failed))
-            if not still_there(root / BUFFER, written.buffer):
-                store_missing(root, note, written, drafts, tries)
-            elif failed is not None:
+            replaced = not still_there(root / BUFFER, written.buffer)
+            if failed is None or replaced:
+                if not replaced:
+                    let_settle(root / BUFFER)
+                seqs = store_missing(root, note, written, drafts, tries)
+            else:
                 what = take_back(root, note, written)
                 if isinstance(failed, OSError):
                     raise StorageFailed(f"{BUFFER} cannot be written: {failed.strerror}; {what}") from failed
         if failed is not None and not isinstance(failed, OSError):
             raise failed
+        return seqs
     finally:
         os.close(written.log)
         os.close(written.buffer)
@@ -237,22 +254,28 @@ def held_again(root: Path, failed: BaseException | None) -> Iterator[int]:
         yield note
 
 
-def store_missing(root: Path, note: int, written: Written, drafts: Sequence[Draft], tries: int) -> None:
-    """Append those entries once more that neither CURRENT nor evidence has, under the lock."""
-    from infinimem.store.evidence import read_records
+def store_missing(root: Path, note: int, written: Written, drafts: Sequence[Draft], tries: int) -> Sequence[int]:
+    """Append those entries once more that neither CURRENT nor evidence has, under the lock; the seqs of all.
 
-    there = seqs_in(read_if_there(root / BUFFER))
-    gone = [at for at, seq in enumerate(written.seqs) if seq not in there]
-    if gone:
-        records = read_records(root, [written.seqs[at] for at in gone])
-        gone = [at for at in gone if not (records[written.seqs[at]].entries or records[written.seqs[at]].events)]
+    They keep their seqs, unless others have been given one: without the log of writes nobody knew of it.
+    """
+    gone, taken = missing(root, written, drafts)
     if gone and not tries:
         raise NeedsAttention(f"{root / BUFFER}: another program keeps replacing this file; close it and write again")
     if gone:
         again = [drafts[at] for at in gone]
-        confirm(root, put(root, note, again, [written.seqs[at] for at in gone]), again, note, tries - 1)
-    else:  # an editor does not wait for the disk
-        flush_to_disk(root)
+        seqs = dict(enumerate(written.seqs))
+        try:
+            put_again = put(root, note, again, () if taken else [seqs[at] for at in gone])
+            seqs.update(zip(gone, confirm(root, put_again, again, note, tries - 1), strict=True))
+        except BaseException:  # nor may the log of writes know of the first time
+            with contextlib.suppress(OSError, StorageFailed, ChangedOnDisk):
+                if not (root / MANIFEST).exists():
+                    cut_out(root, written)
+            raise
+        return tuple(seqs.values())
+    flush_to_disk(root)  # an editor does not wait for the disk
+    return written.seqs
 
 
 def flush_to_disk(root: Path) -> None:
@@ -266,6 +289,38 @@ def flush_to_disk(root: Path) -> None:
         ) from error
     finally:
         os.close(current)
+
+
+def missing(root: Path, written: Written, drafts: Sequence[Draft]) -> tuple[list[int], bool]:
+    """Which drafts (by place) neither CURRENT nor evidence has, and whether others have the seq of one of them."""
+    content = read_if_there(root / BUFFER)
+    if written.lines in content:
+        return [], False
+    from infinimem.store.evidence import read_records
+    from infinimem.text.document import parse
+
+    there: dict[int, list[Entry]] = {}
+    for entry in parse(BUFFER, content).entries:
+        for seq in entry.seqs:
+            there.setdefault(seq, []).append(entry)
+    left = [at for at, seq in enumerate(written.seqs) if not any(is_of(drafts[at], one) for one in there.get(seq, ()))]
+    records = read_records(root, [written.seqs[at] for at in left])
+    gone = []
+    taken = False
+    for at in left:
+        record = records[written.seqs[at]]
+        consumed = [entry for _, entry in record.entries]
+        if any(event.kind == "forget" for _, event in record.events) or any(is_of(drafts[at], one) for one in consumed):
+            continue
+        gone.append(at)
+        taken = taken or bool(consumed) or written.seqs[at] in there
+    return gone, taken
+
+
+def is_of(draft: Draft, entry: Entry) -> bool:
+    """Whether an entry with the seq of a draft is what became of it: edited, or joined with others."""
+    signature, text = draft
+    return len(entry.seqs) > 1 or entry.text == text or entry.signature.get("observed") == signature.get("observed")
 
 
 def append_known(root: Path, note: int, entries: Sequence[Entry]) -> None:
@@ -343,11 +398,14 @@ def write_at_end(root: Path, note: int, buffer: int, seen: Seen, content: bytes,
     here = os.fstat(buffer)
     log = open_log(root)
     lines = with_ending(content, seen.ending)
-    written = Written(seqs, seen.lead, lines, buffer, here.st_size, content, log, os.fstat(log).st_size)
+    logged = os.fstat(log).st_size
+    written = Written(seqs, seen.lead, lines, buffer, here.st_size, content, log, logged, seen.following)
     mark = "crlf" if seen.ending == "\r\n" else "lf"
     try:
         set_note(
-            note, f"append {here.st_ino} {here.st_size} {seen.lead.hex() or '-'} {mark} {written.logged} {len(content)}"
+            note,
+            f"append {here.st_ino} {here.st_size} {seen.lead.hex() or '-'} {mark} {logged} {len(content)} "
+            f"{seen.following}",
         )
         write_all(log, content)
         write_all(buffer, seen.lead + lines)
@@ -384,12 +442,12 @@ def take_back(root: Path, note: int, written: Written) -> str:
     except (OSError, StorageFailed, ChangedOnDisk):
         return HALF
     with contextlib.suppress(OSError):
-        set_note(note, "")
+        set_rest(note, max(written.following, noted_seq(note)))
     return "nothing was stored"
 
 
 def cut_out(root: Path, written: Written) -> None:
-    """Take lines out of CURRENT and of the log of writes, by a commit."""
+    """Take lines out of CURRENT and of the log of writes, by a commit; not if somebody has edited them meanwhile."""
     from infinimem.model import Change
     from infinimem.store.files import digest_of
     from infinimem.store.transaction import commit
@@ -397,6 +455,8 @@ def cut_out(root: Path, written: Written) -> None:
     changes = []
     for name, lines in ((BUFFER, written.lines), (LOG, written.copy)):
         content = read_if_there(root / name)
+        if name == BUFFER and lines not in content and not seqs_in(content).isdisjoint(written.seqs):
+            raise ChangedOnDisk(f"{BUFFER} was changed meanwhile")
         if lines in content:
             changes.append(Change(name, digest_of(content), content.replace(lines, b"", 1)))
     commit(root, changes, [])
@@ -406,6 +466,22 @@ def still_there(path: Path, descriptor: int) -> bool:
     """Whether the open file is still what CURRENT names."""
     try:
         there = path.stat()
-    except FileNotFoundError:
+    except OSError:  # whoever takes the lock then says what has become of the library
         return False
     return there.st_ino == os.fstat(descriptor).st_ino
+
+
+def let_settle(path: Path) -> None:
+    """Wait until nobody is in the middle of saving a file: most programs empty it first. A second at most."""
+    for _ in range(50):
+        before = stat_if_there(path)
+        time.sleep(0.02)
+        after = stat_if_there(path)
+        if before and after and after.st_size and before.st_mtime_ns == after.st_mtime_ns:
+            return
+
+
+def still_whole(written: Written) -> bool:
+    """Whether the lines stand where they were written: an editor may save over a file without replacing it."""
+    whole = written.lead + written.lines
+    return os.pread(written.buffer, len(whole), written.start) == whole

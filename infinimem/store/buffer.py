@@ -40,8 +40,8 @@ from infinimem.store.note import (
     log_size,
     noted_seq,
     read_note,
-    set_note,
     set_ready,
+    set_rest,
 )
 from infinimem.text.signature import parse_seqs
 
@@ -136,7 +136,7 @@ def mend_append(root: Path, note: int) -> None:
                 os.ftruncate(descriptor, offset)
                 sync(descriptor)
                 os.ftruncate(log, logged)
-            set_note(note, "")
+            set_rest(note, int(words[7]) if len(words) > 7 else 1)  # an older version did not say which seq comes next
         finally:
             os.close(log)
     except OSError as error:
@@ -175,7 +175,7 @@ def reserve_seqs(root: Path, note: int, following: int) -> None:
     """Have the next write begin at `following`: the seqs before it are somebody's, even if nothing comes of them."""
     note_state(root, note, following)
     if noted_seq(note) < following:
-        set_note(note, f"ready unknown lf {following}")
+        set_rest(note, following)
 
 
 def next_seq(root: Path, note: int) -> int:

@@ -39,6 +39,11 @@ def set_ready(note: int, looks: str, ending: str, following: int) -> None:
         set_note(note, f"ready {looks} {mark} {following}")
 
 
+def set_rest(note: int, following: int) -> None:
+    """The note after an append that came to nothing: the files must be looked at, but the seqs given are known."""
+    set_note(note, f"ready unknown lf {following}")
+
+
 def read_note(note: int, looks: str) -> tuple[int, str] | None:
     """The next seq and line ending, if things look as they did when the note was left."""
     words = get_note(note).split()

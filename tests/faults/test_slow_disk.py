@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from infinimem import Library
 from infinimem.errors import StorageFailed
 from infinimem.store import append
+from infinimem.store.buffer import hold, reserve_seqs
 from infinimem.store.lock import is_free
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -112,6 +115,164 @@ def test_an_editor_saves_over_what_waits_for_the_disk(library: Library, monkeypa
     text = current.read_text()
     assert text.count(f"> {WORDS}") == text.count("And another.") == text.count("A line typed by hand.") == 1
     assert_sound(library)
+
+
+def test_an_editor_saves_in_place_over_what_waits_for_the_disk(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = library.root / "CURRENT.md"
+    old = current.read_text()
+    while_waiting(monkeypatch, lambda: current.write_text(old + "\nA line typed by hand.\n" * 9))
+    assert library.write([WORDS, "And another."]) == [3, 4]
+    text = current.read_text()
+    assert text.count(f"> {WORDS}") == text.count("And another.") == 1
+    assert text.count("A line typed by hand.") == 9
+
+
+def test_an_editor_that_is_in_the_middle_of_saving_is_waited_for(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = library.root / "CURRENT.md"
+
+    def save() -> None:
+        text = current.read_text()
+        current.write_text("")
+        threading.Timer(0.05, current.write_text, [text]).start()
+
+    while_waiting(monkeypatch, save)
+    assert library.write(WORDS) == [3]
+    assert current.read_text().count(WORDS) == 1
+    assert_sound(library)
+
+
+def test_a_disk_that_refuses_after_an_editor_saved_over_it_leaves_nothing_to_recover(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = library.root / "CURRENT.md"
+    old = current.read_text()
+    saved: list[int] = []
+
+    def refuse(descriptor: int) -> None:
+        if not saved:
+            saved.append(descriptor)
+            beside = current.with_suffix(".tmp")
+            beside.write_text(old)
+            beside.replace(current)
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(append, "sync", refuse)
+    with pytest.raises(StorageFailed, match="nothing was stored"):
+        library.write(WORDS)
+    monkeypatch.undo()
+    assert WORDS not in everywhere(library)
+    assert_sound(library)
+
+
+@pytest.mark.parametrize("typed", ["ferry", "\n"])
+def test_a_hand_that_edits_the_entry_in_that_moment_does_not_double_it(
+    library: Library, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    current = library.root / "CURRENT.md"
+    edited = {"ferry": "steamer", "\n": "\r\n"}[typed]
+
+    def edit() -> None:
+        current.write_bytes(current.read_bytes().decode().replace(typed, edited).encode())
+
+    while_waiting(monkeypatch, edit)
+    assert library.write(WORDS) == [3]
+    assert everywhere(library).count("to Kiel") == 1
+    assert_sound(library)
+
+
+def test_a_seq_that_another_entry_only_quotes_does_not_pass_for_the_one_that_an_editor_dropped(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = library.root / "CURRENT.md"
+
+    def save() -> None:
+        library.write("What I mean:\n- <seq=3> is not here")
+        beside = current.with_suffix(".tmp")
+        beside.write_text(current.read_text().replace(f"- <seq=3, observed=2026-06-01T12:00:00Z> {WORDS}\n", ""))
+        beside.replace(current)
+
+    while_waiting(monkeypatch, save)
+    assert library.write(WORDS) == [3]
+    assert everywhere(library).count(f"> {WORDS}") == 1
+    assert_sound(library)
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_seq_that_somebody_else_got_meanwhile_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, flushed: bool
+) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    library.write(["Nordlys sails on Monday.", "Maya has moved to Bergen."])
+    current = library.root / "CURRENT.md"
+    old = current.read_text()
+
+    def begin_anew() -> None:
+        shutil.rmtree(library.root / ".infinimem")
+        beside = current.with_suffix(".tmp")
+        beside.write_text(old)
+        beside.replace(current)
+        assert library.write("Somebody else's.") == [3]
+        if flushed:
+            library.flush(planner="lexical")
+
+    while_waiting(monkeypatch, begin_anew)
+    assert library.write(WORDS) == [4]
+    text = everywhere(library)
+    assert text.count(f"> {WORDS}") == text.count("Somebody else's.") == 1
+    assert_sound(library)
+
+
+def test_a_library_that_became_a_file_is_no_traceback(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace() -> None:
+        library.root.rename(library.root.with_name("elsewhere"))
+        library.root.write_text("")
+
+    while_waiting(monkeypatch, replace)
+    with pytest.raises(StorageFailed, match="Not a directory"):
+        library.write(WORDS)
+
+
+def test_seqs_that_are_kept_for_a_division_stay_so_after_a_disk_that_refuses(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hold(library.root) as note:
+        reserve_seqs(library.root, note, 8)
+    while_waiting(monkeypatch, lambda: None, fails=True)
+    with pytest.raises(StorageFailed, match="nothing was stored"):
+        library.write(WORDS)
+    assert library.write(WORDS)[0] >= 8
+
+
+def test_seqs_that_are_kept_for_a_division_stay_so_after_a_kill_in_mid_append(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hold(library.root) as note:
+        reserve_seqs(library.root, note, 8)
+    child = os.fork()
+    if not child:
+
+        def die(*_: Any) -> None:
+            os._exit(1)
+
+        monkeypatch.setattr(append, "write_all", die)
+        library.write(WORDS)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert library.write(WORDS) == [8]
+
+
+def test_an_entry_that_was_edited_before_the_disk_refused_is_not_said_to_be_gone(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = library.root / "CURRENT.md"
+    while_waiting(monkeypatch, lambda: current.write_text(current.read_text().replace("ferry", "boat")), fails=True)
+    with pytest.raises(StorageFailed, match=r"may stand in CURRENT\.md; look there"):
+        library.write(WORDS)
+    assert "The boat to Kiel" in current.read_text()
 
 
 def test_a_flush_and_its_undo_while_a_writer_waits(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,6 +282,21 @@ def with_lisbon(one: Clone, two: Clone) -> str:
     return one.shown()[1][0]
 
 
+def test_an_entry_that_one_took_back_and_the_other_edited_stands_once_with_the_new_words(
+    pair: Callable[..., list[Clone]],
+) -> None:
+    one, two = pair()
+    one.library.write("Maya works at Nordlys zq9z.")
+    one.library.flush("lexical")
+    merged(one, two)
+    one.library.undo()
+    two.change_words(4, "Maya works at Nordlys zq9z, on the pier.")
+    merged(one, two)
+    assert "zq9z" not in (one.root / "CURRENT.md").read_text()
+    assert one.shown()[4][1] == "Maya works at Nordlys zq9z, on the pier."
+    assert_kept(one, {"zq0z", "zq1z", "zq2z", "zq9z"})
+
+
 def test_what_one_adds_to_a_topic_that_the_other_merged_away_follows_it(pair: Callable[..., list[Clone]]) -> None:
     one, two = pair()
     topic = with_lisbon(one, two)
@@ -352,6 +367,25 @@ def test_a_merge_that_left_nothing_to_do_is_not_finished_again_elsewhere(pair: C
     fresh = Clone(one.root.parent / "fresh")
     fresh.library.check(fix=True)
     assert fresh.files() == one.files()
+
+
+def test_an_entry_is_not_lost_when_two_merges_are_finished_at_once_and_one_number_was_given_twice(
+    tmp_path: Path,
+) -> None:
+    """The first merge left nothing to do where it was made; the clone that finishes both gave the number, too."""
+    one, two, three = make_clones(tmp_path, ["one", "two", "three"])
+    three.library.write("zqboatz is blue.")
+    one.library.write("zqtilez is red.")
+    one.sync()
+    (two.root / "note.txt").write_text("Not of memory.")
+    two.commit("a note")
+    two.pull()
+    git(two.root, "push", "-q", "origin", "HEAD:main")
+    three.sync()
+    for clone in (one, two, three):
+        clone.sync()
+        assert words_in((clone.root / "CURRENT.md").read_text()) == {"zqboatz", "zqtilez"}
+        assert not clone.library.check()
 
 
 def test_tables_that_both_sides_add_in_one_place_stay_whole(pair: Callable[..., list[Clone]]) -> None:
