@@ -18,6 +18,7 @@ from infinimem.errors import BadInput, NeedsAttention, StorageFailed, UnknownSeq
 from infinimem.forgetting.forget import forget_held
 from infinimem.forgetting.survey import Wanted, forgotten_seqs
 from infinimem.git.renumber import renumber_line, renumbered
+from infinimem.git.run import under_way
 from infinimem.git.twins import Twins, any_twins, find_twins, published_in, renumber_places
 from infinimem.model import CURRENT, Change, Document, Entry, Problem, Signature, Span, Tie, path_of, topic_of
 from infinimem.plan.desk import aux_list, is_pinned, set_aux, set_header, topic_ties
@@ -459,12 +460,15 @@ def renumbers(document: Document, at: int, seq: int) -> bool:
 
 def say_twins(survey: Survey, twins: Twins, *, can: bool) -> None:
     """Name each entry that has to get another number, with the place of the one that keeps it."""
+    merging = under_way(survey.root) == "merge"
     for carrier, _ in twins.yields:
         path, at = carrier.places[-1]
         message = f"seq {twins.seq} was forgotten, and this is another entry"
         if twins.keeps is not None:
             message = f"seq {twins.seq} is carried by this entry and by {place_of(twins.keeps.places[-1])}"
-        if twins.doubt is not None:
+        if merging:
+            message += "; finish the merge in git first: the next flush, or check --fix, then gives one another number"
+        elif twins.doubt is not None:
             message += (
                 f"; which of them {place_of(twins.doubt)} means cannot be told: write seq={survey.following} "
                 "into this line, into its lines in evidence and into what means it"

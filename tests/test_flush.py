@@ -387,7 +387,11 @@ def test_a_plan_file_that_cannot_be_read_says_where(tmp_path: Path, text: str, m
         ({"text": "x", "time": "2026-02-30"}, "time is a date"),
         ({"text": "x", "time": "yesterday"}, "time is a date"),
         ({"text": "x", "supersedes": "all"}, "supersedes is a seq"),
-        ({"text": "x", "seq": 5}, "seq cannot be given"),
+        ({"text": "x", "seq": 5}, "seq cannot be given; nothing"),
+        (
+            {"text": "x", "key": "k"},
+            r"key cannot be given here: one is for all that is written at once \(key=, --key\)",
+        ),
         ({"text": "x", "two words": 1}, "is no field name"),
         ({"text": "x\ud800"}, "not valid Unicode"),
     ],

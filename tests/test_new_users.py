@@ -243,3 +243,50 @@ def test_every_error_of_ours_is_told_in_one_line(library: Library) -> None:
     with pytest.raises(InfinimemError) as raised:
         library.search("Maya")
     assert "\n" not in str(raised.value)
+
+
+def test_a_document_is_said_to_hold_the_entries_that_are_in_it(library: Library, tmp_path: Path) -> None:
+    library.write("Maya works at Fjord Labs.")
+    library.write("Maya works at Nordlys.", supersedes=1)
+    library.flush(planner="lexical")
+    for name, history, held in (("a.md", False, 1), ("b.md", True, 2), ("c.jsonl", False, 2)):
+        assert library.export(out=str(tmp_path / name), history=history).entries == held
+
+
+ODDS = {
+    "notes-2026-03": "The dentist moved.|Cardboard goes out.|Momo weighs 5 kg|Momo dislikes thunder|Momo sleeps late",
+    "notes-2026-04": "Passport expires in July.|Kessler lent us a ladder.|Sourdough wants warmer dough.",
+}
+
+
+def with_odds(library: Library) -> None:
+    """Two pages of odds and ends, of which one has three notes of one subject."""
+    for topic, texts in ODDS.items():
+        seqs = tuple(library.write(texts.split("|"), time="2026-04-02"))
+        library.flush(plan=Plan((Create(topic, topic), Extend(topic, "Odds", seqs)), seqs=seqs))
+
+
+def momo_in(library: Library) -> set[str]:
+    """The pages where the three stand."""
+    here = [library.trace(seq).here for seq in (3, 4, 5)]
+    return {unit.topic for unit in here if unit}
+
+
+def test_notes_that_became_a_subject_do_not_wander_between_two_pages_of_odds_and_ends(library: Library) -> None:
+    with_odds(library)
+    places = []
+    for text in ("Ironed the shirts.", "Called the bank.", "Paid the bill."):
+        library.write(text)
+        library.flush(planner="lexical")
+        places.append(momo_in(library))
+    assert places[0] == places[1] == places[2]
+
+
+def test_what_stands_with_a_persons_own_prose_is_not_sorted_apart(library: Library) -> None:
+    with_odds(library)
+    page = library.root / "topics" / "notes-2026-03.md"
+    before, momo = page.read_text("utf-8").split("- <seq=3", 1)
+    page.write_text(f"{before}\n## The cat\n\nFor whoever looks after her:\n\n- <seq=3{momo}", "utf-8")
+    library.write("Ironed the shirts.")
+    library.flush(planner="lexical")
+    assert momo_in(library) == {"notes-2026-03"}

@@ -345,9 +345,24 @@ def sort_odds(run: Run, index: Finder, taken: set[str], settings: Settings) -> N
         ]
         names = taken | set(run.desk.documents)
         limit = settings.count("split.max_tokens")
-        for step in lexical.plan_sort(candidate(run, document, 0.0), others, frequencies(run, index), names, limit):
+        odds = candidate(run, document, 0.0)
+        for step in lexical.plan_sort(odds, others, frequencies(run, index), names, limit, beside_prose(document)):
             if run.take(step).status != "executed":
                 break
+
+
+def beside_prose(document: Document) -> set[int]:
+    """The entries that stand with a person's own prose under a heading: somebody put them together there."""
+    entries = {at for entry in document.entries for at in range(entry.span.start, entry.span.stop)}
+    arranged = [
+        block.span
+        for block in document.blocks
+        if block.level > 1
+        and any(at not in entries and document.lines[at].strip() for at in range(block.span.start + 1, block.span.stop))
+    ]
+    return {
+        entry.seq for entry in document.entries if any(span.start <= entry.span.start < span.stop for span in arranged)
+    }
 
 
 def split_large(run: Run, taken: set[str], settings: Settings) -> None:

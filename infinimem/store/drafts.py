@@ -77,7 +77,8 @@ def field_value(name: str, value: Any, where: str, *, own: bool = False) -> str:
     if not isinstance(name, str) or not KEY_ALONE.fullmatch(name):
         raise BadInput(f"{where}: {name!r} is no field name (letters, digits, _ . -); nothing was written")
     if name in RESERVED and not own:
-        raise BadInput(f"{where}: {name} cannot be given; nothing was written")
+        instead = " here: one is for all that is written at once (key=, --key)" if name == "key" else ""
+        raise BadInput(f"{where}: {name} cannot be given{instead}; nothing was written")
     if value is None or value == "":
         return ""
     if name in ("supersedes",):

@@ -56,6 +56,26 @@ def squash(here: Library, there: Library) -> None:
     commit(here.root, "squashed")
 
 
+def test_in_the_middle_of_a_merge_nobody_is_told_to_give_numbers_by_hand(two: tuple[Library, Library]) -> None:
+    here, there = two
+    for library, words in ((here, "Maya rents in Bergen."), (there, "Maya rents in Oslo.")):
+        library.write(words, supersedes=1)
+        library.flush(planner="lexical")
+        commit(library.root, "flushed")
+    (here.root / ".git/info/attributes").write_text(ATTRIBUTES)
+    git(here.root, "config", "merge.infinimem.driver", DRIVER)
+    git(here.root, "fetch", "-q", str(there.root), "main")
+    git(here.root, "merge", "-q", "--no-commit", "FETCH_HEAD", fails=True)
+    [said] = [finding.problem.message for finding in here.check() if finding.problem.code == "clash"]
+    assert said.endswith(
+        "; finish the merge in git first: the next flush, or check --fix, then gives one another number"
+    )
+    commit(here.root, "merged")
+    here.check(fix=True)
+    assert not [finding for finding in here.check() if finding.problem.code == "clash"]
+    assert {hit.text for hit in here.search("Maya rents")} == {"Maya rents in Bergen.", "Maya rents in Oslo."}
+
+
 def found(library: Library, word: str) -> list[tuple[int, ...]]:
     return [hit.seqs for hit in library.search(word, 1)]
 

@@ -486,6 +486,13 @@ def test_three_odd_notes_that_share_a_word_leave_the_odds_and_ends() -> None:
     ]
 
 
+def test_three_odd_notes_that_share_a_word_do_not_go_back_to_the_odds_and_ends() -> None:
+    momo = notes("2026-02-01 me: Momo weighs 5 kg.\n2026-02-01 me: Momo hates thunder.\n2026-02-02 me: Momo sleeps.")
+    subject = candidate("momo", {"Momo": momo}, "Momo")
+    odds = candidate("notes-2026-01", {"Odds": SHOP[:1]}, "Notes 2026-01")
+    assert plan_union(subject, [odds], frequencies(*MIXED), 1000, 5000, [], ["momo"]) == []
+
+
 def test_an_odd_note_moves_to_the_document_that_came_to_be_about_it() -> None:
     odds = candidate("notes-2026-02", {"Odds": [*FIELDWORK[2:], *RUSSIAN[:1]]}, "Notes 2026-02")
     home = candidate("kestrel", {"Plots": FIELDWORK[:2]}, "Kestrel")

@@ -73,13 +73,16 @@ def export(
     chosen = choose(source, filter, access)
     if access:
         chosen = replace(chosen, documents=untelling_documents(root, chosen.documents, access))
+    entries = {seq for document in chosen.documents for entry in document.entries for seq in entry.seqs}
     if format == "jsonl":
         size = write_lines(out, (record_line(record) for record in export_records(chosen)))
     else:
         from infinimem.exchange.export.book import book_of
 
-        size = write_book(book_of(chosen, name_of(root)), format, out, history, progress)
-    entries = {seq for document in chosen.documents for entry in document.entries for seq in entry.seqs}
+        book = book_of(chosen, name_of(root))
+        size = write_book(book, format, out, history, progress)
+        if format == "md" and not history:  # what was replaced is not in it
+            entries = {seq for leaf in book.leaves for seq in leaf.seqs}
     return Exported(
         format,
         "" if out is None else str(out),

@@ -119,7 +119,8 @@ def plan_union(
     """The steps that merge a small document of notes with the one that most likely is about the same, if any.
 
     What stood before this run keeps its id and title. One of two or three notes that nothing is like goes to the
-    odds and ends, if it is among those `made` just now: what had a place of its own keeps it.
+    odds and ends, if it is among those `made` just now and no subject, which would leave them again at the next
+    flush: what had a place of its own keeps it.
     """
     if document.tokens >= merge_tokens or is_odds(document.topic):
         return []
@@ -144,7 +145,7 @@ def plan_union(
         if into.topic not in made:  # a name that people may know by now stays
             return [Merge((into.topic, gone.topic), into.topic, into.title)]
         return _merged(into, gone, candidates, chance, taken)
-    if text_tokens(document) >= TINY or document.topic not in made:
+    if text_tokens(document) >= TINY or document.topic not in made or _is_subject(document.entries):
         return []
     month = min((entry.time or entry.observed)[:7] for entry in document.entries) if document.entries else ""
     title = f"{UNNAMED} {month}".strip()
@@ -167,17 +168,18 @@ def plan_sort(
     library: Frequencies,
     taken: Collection[str],
     limit_tokens: int,
+    kept: Collection[int] = (),
 ) -> list[Step]:
     """What leaves the odds and ends: to a document that has come to be about it, or as a subject of its own.
 
-    A subject of its own is at least SUBJECT notes that share a word.
+    A subject of its own is at least SUBJECT notes that share a word. The seqs that are `kept` stay.
     """
     homes = [
         each
         for each in candidates
         if each.tokens < limit_tokens and not is_odds(each.topic) and not is_talk(each.entries)
     ]
-    entries = [entry for entry in odds.entries if entry.seqs]
+    entries = [entry for entry in odds.entries if entry.seqs and entry.seq not in kept]
     chance = chances(library, [*entries, *(entry for each in homes for entry in each.entries)])
     groups = [group_of(each.topic, each.entries) for each in homes]
     titles = {each.topic: each.title for each in candidates}
@@ -185,8 +187,7 @@ def plan_sort(
     parts: list[Part] = []
     merges: list[Step] = []
     for group, found in _settle(entries, groups, chance, {}):
-        shared = max(Counter(term for entry in found for term in words_of(entry)).values(), default=0)
-        if not group.topic and (len(found) < SUBJECT or shared < SUBJECT):
+        if not group.topic and not _is_subject(found):
             continue
         title = name_subject(found, telling_of(group, chance), list(titles.values()))
         topic = slug_of(title, used)
@@ -199,6 +200,11 @@ def plan_sort(
     if not parts or not rest:
         return []
     return [Split(odds.topic, (Part(odds.topic, odds.title, rest), *parts)), *merges]
+
+
+def _is_subject(entries: Sequence[Entry]) -> bool:
+    """Whether so many notes share a word that they are no odds and ends."""
+    return max(Counter(term for entry in entries for term in words_of(entry)).values(), default=0) >= SUBJECT
 
 
 def _is_anchored(one: Group, other: Group) -> bool:
