@@ -186,8 +186,7 @@ def test_an_interrupt_finishes_what_is_at_work_and_says_to_run_it_again(tmp_path
     assert done.endswith("run it again for the rest")
     assert ended.startswith("infinimem: interrupted")
     assert started
-    running = subprocess.run(["ps", "-A", "-o", "pid="], capture_output=True, text=True, check=True).stdout.split()
-    assert not set(started).intersection(running)
+    wait_until(lambda: not set(started) & alive())
     left = due(tmp_path)
     assert 0 < left <= 57
     again = [one.status for one in flush_below(tmp_path, "lexical", processes=2)]
