@@ -116,7 +116,7 @@ def trace(root: Path, index: Index, seq: int) -> Trace | None:
     event = retirement(record)
     said = [here.get("supersedes")] if here is not None else []
     said += [entry.signature.get("supersedes") for _, entry in record.entries]
-    replaced = tuple(dict.fromkeys(old for value in said for old in parse_seqs(value)))
+    replaced = tuple(dict.fromkeys(old for value in said for old in parse_seqs(value) if old != seq))
     own = here.get("links") if here is not None else record.newest.signature.get("links") if record.newest else ""
     ties = parse_links(own)
     back = tuple(linked_from(index, seq))

@@ -290,3 +290,12 @@ def test_what_stands_with_a_persons_own_prose_is_not_sorted_apart(library: Libra
     library.write("Ironed the shirts.")
     library.flush(planner="lexical")
     assert momo_in(library) == {"notes-2026-03"}
+
+
+def test_an_entry_that_says_it_replaces_itself_does_not_trace_to_itself(tmp_path: Path) -> None:
+    library = Library.open(tmp_path / "memory", create=True)
+    assert library.write("The boat Terna has berth 12.", supersedes=1) == [1]
+    library.flush(planner="lexical")
+    trace = library.trace(1)
+    assert trace is not None
+    assert trace.replaced == ()
