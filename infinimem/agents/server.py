@@ -7,6 +7,8 @@ not hold up the next. Everything is read from the files anew, and nothing is kep
 from __future__ import annotations
 
 import gc
+import os
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -39,6 +41,8 @@ NAMED = 150
 """Tokens of topic names in the instructions."""
 PATIENCE = 1.0
 """Seconds that the instructions wait for the index of a library that was never indexed."""
+AT_WORK = "infinimem loads or indexes"
+"""The name of threads that nobody waits for when the client goes."""
 AT_ONCE = 4
 """Calls that run side by side; each in a thread with an index of its own."""
 
@@ -49,6 +53,11 @@ def serve(library: Library) -> None:
     """Serve a library on standard input and output until the client closes them."""
     gc.freeze()  # the SDK's 300,000 objects stay anyway: looking through them made a search take 60 ms more
     anyio.run(serve_streams, library)
+    if any(thread.name == AT_WORK and thread.is_alive() for thread in threading.enumerate()):
+        # Python would stop these threads in the middle of other languages' code, which ends in an abort
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 async def serve_streams(library: Library) -> None:
@@ -56,7 +65,7 @@ async def serve_streams(library: Library) -> None:
     server = server_for(library)
 
     async def greeted(ctx: Any, params: types.NotificationParams | None) -> None:
-        threading.Thread(target=load_the_rest, daemon=True).start()
+        threading.Thread(target=load_the_rest, daemon=True, name=AT_WORK).start()
 
     server.add_notification_handler("notifications/initialized", types.NotificationParams, greeted)
     async with stdio_server() as (reading, writing):
@@ -155,7 +164,7 @@ def instructions(library: Library, filter: Filter) -> str:
         found.append(about(library, filter))
 
     # A million entries that were never indexed take minutes: a client that waits so long for its start gives up.
-    looking = threading.Thread(target=look, daemon=True)
+    looking = threading.Thread(target=look, daemon=True, name=AT_WORK)
     looking.start()
     looking.join(PATIENCE)
     unknown = {"size": "The library is being indexed; the first call may take a while.", "topics": ""}
