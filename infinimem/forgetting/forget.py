@@ -156,12 +156,10 @@ def forget_held(
             done = planned
             break
     assert done is not None
-    remains, unread, searched = search_everything(root, done.seqs, done.words, again=again)
+    remains, unread, media, searched = search_everything(root, done.seqs, done.words, again=again)
     report = report_of(done, at, dry_run=False)
     history = History() if again else history_of(root, done.words)
     copies = as_they_stand(root, report.copies)
-    media = tuple(path for path in unread if is_media(known_content(root, path) or b""))
-    unread = tuple(path for path in unread if path not in media)
     return replace(
         report,
         copies=copies,
@@ -356,10 +354,11 @@ def is_state(path: str) -> bool:
 
 def search_everything(
     root: Path, seqs: Collection[int], words: Words, *, again: bool = False
-) -> tuple[tuple[Remain, ...], tuple[str, ...], int]:
-    """What in any file still holds forgotten entries or their words; which files are no text; how many there are."""
+) -> tuple[tuple[Remain, ...], tuple[str, ...], tuple[str, ...], int]:
+    """What in any file still holds forgotten entries or their words; which are no text, which media; how many files."""
     found: list[Remain] = []
     unread: list[str] = []
+    media: list[str] = []
     number = 0
     for path in files_below(root, unread.append):
         number += 1
@@ -367,7 +366,7 @@ def search_everything(
             found.append(Remain(path, 0, "its name"))
         content = known_content(root, path)
         if content is None or not is_plain(content):
-            unread.append(path)
+            (media if is_media(content or b"") else unread).append(path)
         if content is None:
             continue
         places = dict(words.places(readable(content)))
@@ -380,9 +379,9 @@ def search_everything(
         for path in behind_link(root, link, unread.append):
             content = known_content(root, path)
             if content is None or not is_plain(content):
-                unread.append(path)
+                (media if is_media(content or b"") else unread).append(path)
             elif any(True for _ in words.places(readable(content))) or (
                 path == link and any(seqs_in(entry, seqs) for entry in parse(path, content).entries)
             ):  # by number alone only in a page: a folder may be another library's
                 found.append(Remain(path, 0, "what it links to"))
-    return tuple(found), tuple(unread), number
+    return tuple(found), tuple(unread), tuple(media), number

@@ -113,13 +113,12 @@ class Written:
 class Seen:
     """What was found before an append: the next seq, CURRENT's line ending, and what must come before a new line.
 
-    `log` is the size of the log of writes, `evidence` what evidence looks like from outside.
+    `evidence` is what evidence looks like from outside.
     """
 
     following: int
     ending: str
     lead: bytes
-    log: int
     evidence: str
 
 
@@ -372,10 +371,10 @@ def open_buffer(path: Path) -> int:
 def survey(root: Path, note: int, buffer: int) -> Seen:
     """Look at CURRENT, and read it and the rest only if something has changed since the note was left."""
     here = os.fstat(buffer)
-    log, evidence = log_size(root), evidence_looks(root)
-    known = read_note(note, fingerprint(here, log, evidence))
+    evidence = evidence_looks(root)
+    known = read_note(note, fingerprint(here, log_size(root), evidence))
     if known is not None:
-        return Seen(*known, b"", log, evidence)
+        return Seen(*known, b"", evidence)
     content = os.pread(buffer, here.st_size, 0)
     first, newline, _ = content.partition(b"\n")
     ending = "\r\n" if first.endswith(b"\r") else "\n"
@@ -386,7 +385,7 @@ def survey(root: Path, note: int, buffer: int) -> Seen:
         lead = b"\n" if not newline and first.endswith(b"\r") else ending.encode()
     logged = read_if_there(root / LOG)
     highest = max(highest_seq(content), highest_seq(logged), evidence_high(root), noted_seq(note) - 1)
-    return Seen(highest + 1, ending, lead, log, evidence)
+    return Seen(highest + 1, ending, lead, evidence)
 
 
 def write_at_end(root: Path, note: int, buffer: int, seen: Seen, content: bytes, seqs: Sequence[int]) -> Written:
