@@ -23,9 +23,8 @@ PIECE = 4 << 20
 ORIGIN = "origin"
 """The field of a loaded entry that says what it was in the library that was exported."""
 ORIGINS = re.compile(r"[0-9]{1,18}@[0-9a-f]{16}")
-LENGTH = 13
-"""Characters of an id: 64 bits, so that among a million messages two agree once in 30 million libraries."""
 IDENTIFIED = re.compile(rb"^(?:\xef\xbb\xbf)?- <(?:" + FIELD + rb")*?id=([0-9a-v]{13})[,>]", re.MULTILINE)
+"""An id has 64 bits, so that among a million messages two agree once in 30 million libraries."""
 VERSIONED = re.compile(
     rb"^- <seq=([0-9]+), id=[0-9a-v]{13}, of=([0-9a-v]{13})(?:, time=([0-9TZ:.+-]*))?[,>]", re.MULTILINE
 )
